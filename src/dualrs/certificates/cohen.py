@@ -1,0 +1,29 @@
+"""Rule `cohen`: one model at one sigma (Cohen et al. 2019, CERTIFY)."""
+
+import numpy as np
+
+from dualrs.certificates.certificate import ROUTER, Certificates
+from dualrs.certificates.selection import of_class, top
+from dualrs.theory.bounds import lower
+from dualrs.theory.budget import ErrorBudget
+from dualrs.theory.radius import gaussian_radius
+from dualrs.votes import Votes
+
+
+def cohen(votes: Votes, alpha: float) -> Certificates:
+    """Certify the class that the selection votes chose: ``sigma * Phi^-1(L(n_y, n, alpha))``.
+
+    Guarantee: with probability >= 1 - alpha over the votes, no x closer than the radius to the input has a
+    smoothed class other than the prediction.
+    Assumes: votes on independent noise; estimation votes independent of selection votes; n fixed beforehand.
+    """
+    level = ErrorBudget(alpha).alpha
+    label = top(votes)
+    p_lower = lower(of_class(votes, label), votes.sampled, level)
+    return Certificates.conclude(
+        label,
+        sigma_c=np.full(len(votes), votes.sigma),
+        r_c=gaussian_radius(votes.sigma, p_lower),
+        r_sigma=np.full(len(votes), np.inf),  # no router, nothing to lose
+        router_limit=np.full(len(votes), ROUTER),
+    )

@@ -1,0 +1,88 @@
+"""Rule `fusion`: a change of routing costs radius only where the other expert may answer another class.
+
+Let r_i be a radius within which expert i answers y (the class of the chosen expert A), and E_j one within
+which the router cannot answer j. Closer than ``min(r_A, min over j != A of max(r_j, E_j))`` the two-stage
+prediction is y: whatever the router answers there is A or some j, and its expert says y.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrs.certificates.certificate import Certificates, rival
+from dualrs.certificates.selection import Indices, candidate_and_class, of_class
+from dualrs.errors import UnusableVotes
+from dualrs.theory.bounds import Floats, lower, upper
+from dualrs.theory.budget import ErrorBudget, FusionLevels
+from dualrs.theory.radius import exclusion_radius, gaussian_radius, pair_radius
+from dualrs.votes import DualVotes, Votes
+
+
+def fusion(votes: DualVotes, alpha: float, pair: bool = False) -> Certificates:
+    """Certify G(x) = y through agreement of the experts or exclusion by the router, candidate by candidate.
+
+    Guarantee: with probability >= 1 - alpha over the votes, no x closer than the radius has G(x) other than
+    the prediction. Given the selection votes the radius at the true probabilities has one fixed bottleneck,
+    r_A or one j; claiming more needs a failure of r_A (alpha), or of one of r_j (alpha/2), L_A, U_j (alpha/4
+    each).
+    Assumes: as `cohen`, for each stage; any dependence between stages and experts is allowed. An expert
+    without votes counts as never agreeing, so it may be left unsampled for any reason. ``pair`` replaces the
+    form of every r_i by the pair bound; it must be fixed before the estimation votes, as the rule itself.
+    """
+    chosen, label = candidate_and_class(votes)
+    levels = ErrorBudget(alpha).fusion(len(votes.experts))
+    rows = np.arange(len(votes))
+    is_chosen = np.arange(len(votes.experts))[:, None] == chosen  # (candidates, inputs)
+
+    agreement = np.stack(
+        [
+            _agreement_radius(e, label, np.where(is_chosen[i], levels.chosen, levels.other), pair)
+            for i, e in enumerate(votes.experts)
+        ]
+    )
+    exclusion = _exclusion_radii(votes.router, chosen, levels)
+    per_rival = np.where(is_chosen, np.inf, np.maximum(agreement, exclusion))
+    weakest = per_rival.argmin(axis=0)
+    names = np.array([rival(s) for s in votes.sigmas])
+    return Certificates.conclude(
+        label,
+        sigma_c=np.array(votes.sigmas)[chosen],
+        r_c=agreement[chosen, rows],
+        r_sigma=per_rival[weakest, rows],
+        router_limit=names[weakest],
+    )
+
+
+def helpful_experts(votes: DualVotes, alpha: float, pair: bool = False) -> NDArray[np.bool_]:
+    """Which experts, not sampled so far, could raise the radius of `fusion`; shape (candidates, inputs).
+
+    Expert j matters where E_j < r_A and r_A > 0. Leaving the others out is sound and loses nothing.
+    """
+    chosen, label = candidate_and_class(votes)
+    levels = ErrorBudget(alpha).fusion(len(votes.experts))
+    exclusion = _exclusion_radii(votes.router, chosen, levels)
+    agreement = np.stack([_agreement_radius(e, label, np.asarray(levels.chosen), pair) for e in votes.experts])
+    r_chosen = agreement[chosen, np.arange(len(votes))]
+    unsampled = np.stack([e.sampled == 0 for e in votes.experts])
+    return np.asarray(unsampled & (exclusion < r_chosen) & (r_chosen > 0))
+
+
+def _agreement_radius(expert: Votes, label: Indices, level: Floats, pair: bool) -> Floats:
+    """A radius within which this expert answers ``label``; -inf where it has no votes."""
+    n, for_label = expert.sampled, of_class(expert, label)
+    if not pair:
+        return gaussian_radius(expert.sigma, lower(for_label, n, level))
+    if expert.answers < 3:
+        raise UnusableVotes("the pair bound needs more than two classes; use rule fusion")
+    others = expert.estimation.copy()
+    np.put_along_axis(others, label[:, None], -1, axis=1)
+    return pair_radius(expert.sigma, lower(for_label, n, level / 2), upper(others.max(axis=1), n, level / 2))
+
+
+def _exclusion_radii(router: Votes, chosen: Indices, levels: FusionLevels) -> Floats:
+    """E_j: a radius within which the router cannot answer j; shape (candidates, inputs)."""
+    candidates, n = router.answers, router.sampled
+    p_chosen = lower(of_class(router, chosen), n, levels.router_lower)
+    if candidates == 2:  # the rival is excluded as long as the chosen one keeps its majority
+        return np.broadcast_to(gaussian_radius(router.sigma, p_chosen), (2, len(router)))
+    q_rival = upper(router.estimation.T, n, levels.router_upper)
+    return np.maximum(pair_radius(router.sigma, p_chosen, q_rival), exclusion_radius(router.sigma, q_rival, candidates))

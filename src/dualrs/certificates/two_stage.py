@@ -1,0 +1,55 @@
+"""Rules `paper` and `nosplit`: certify the routing, certify the class, take the smaller radius (Theorem 2)."""
+
+import numpy as np
+
+from dualrs.certificates.certificate import ROUTER, Certificates
+from dualrs.certificates.selection import candidate_and_class, of_class
+from dualrs.errors import BadSetting
+from dualrs.theory.bounds import lower
+from dualrs.theory.budget import ErrorBudget, StageLevels
+from dualrs.theory.radius import gaussian_radius
+from dualrs.votes import DualVotes
+
+
+def paper(votes: DualVotes, alpha: float, split: tuple[float, float] = (1, 1)) -> Certificates:
+    """The rule of the paper: alpha is shared between class and router as ``split``, radius = min of the two.
+
+    Guarantee: with probability >= 1 - alpha over the votes, no x closer than the radius has G(x) other than
+    the prediction; union bound over the two stages.
+    Assumes: as `cohen`, for each stage; any dependence between the stages is allowed.
+    """
+    levels = ErrorBudget(alpha).split(*split)
+    if min(levels) <= 0:
+        raise BadSetting(
+            f"each stage of rule paper needs a positive share of alpha, got the split {split[0]}:{split[1]}"
+        )
+    return _smaller_of_two(votes, levels)
+
+
+def nosplit(votes: DualVotes, alpha: float) -> Certificates:
+    """As `paper` with both stages at the full alpha.
+
+    Guarantee: with probability >= 1 - alpha over the votes, no x closer than the radius has G(x) other than
+    the prediction. Given the selection votes, the radius at the true probabilities is one fixed number with one
+    fixed bottleneck; to claim more, the bound of that very stage has to fail, which happens with probability
+    <= alpha.
+    Assumes: as `cohen`, for each stage; any dependence between the stages is allowed.
+    """
+    return _smaller_of_two(votes, ErrorBudget(alpha).nosplit())
+
+
+def _smaller_of_two(votes: DualVotes, levels: StageLevels) -> Certificates:
+    chosen, label = candidate_and_class(votes)
+    rows = np.arange(len(votes))
+    sigma_c = np.array(votes.sigmas)[chosen]
+    for_class = np.stack([of_class(e, label) for e in votes.experts])[chosen, rows]
+    sampled = np.stack([e.sampled for e in votes.experts])[chosen, rows]
+    p_router = lower(of_class(votes.router, chosen), votes.router.sampled, levels.router)
+    p_class = lower(for_class, sampled, levels.classifier)
+    return Certificates.conclude(
+        label,
+        sigma_c=sigma_c,
+        r_c=gaussian_radius(sigma_c, p_class),
+        r_sigma=gaussian_radius(votes.router.sigma, p_router),
+        router_limit=np.full(len(votes), ROUTER),
+    )

@@ -1,0 +1,77 @@
+"""Everything dualrs can refuse, and everything it warns of. docs/warnings.md has an entry for each.
+
+An error is a sentence that says what was wrong, where, and what to do; the command line prints it and exits
+with code 2. Nothing that was recorded before is touched.
+"""
+
+
+class DualrsError(Exception):
+    """Base of all errors that dualrs raises on purpose."""
+
+
+class BadSetting(DualrsError, ValueError):
+    """A number or name outside its range: alpha, n, n0, sigmas, sigma_e, rule, batch size."""
+
+
+class TooFewVotes(BadSetting):
+    """n is so small that even unanimous votes could not certify anything at this alpha."""
+
+
+class UnusableVotes(DualrsError, ValueError):
+    """Votes that a rule cannot use: missing, incomplete, of the wrong shape or gathered under another plan."""
+
+
+class BadImage(DualrsError, ValueError):
+    """An input that is not a uint8 image or a float image in [0, 1]."""
+
+
+class BadModel(DualrsError, TypeError):
+    """Something that is not a torch module, or whose output is not one row of logits per input."""
+
+
+class TrainingMode(DualrsError, RuntimeError):
+    """A module, or a part of it, is in training mode."""
+
+
+class NonFiniteLogits(DualrsError, ArithmeticError):
+    """A network answered NaN or infinity: that is not a vote."""
+
+
+class BatchDependent(DualrsError, RuntimeError):
+    """The answer to an input changes with the other inputs of its batch."""
+
+
+class NonDeterministic(DualrsError, RuntimeError):
+    """The same batch, given twice, got different answers."""
+
+
+class OutOfMemory(DualrsError, MemoryError):
+    """The network does not fit, even at the smallest batch, or memory ran out in the middle of a run."""
+
+
+class LedgerError(DualrsError):
+    """A file that is not a ledger, is damaged, or cannot be written."""
+
+
+class ForeignLedger(LedgerError):
+    """A ledger that belongs to another run."""
+
+
+class BadTable(DualrsError, ValueError):
+    """A table of results that cannot be read."""
+
+
+class BadRecipe(DualrsError, ValueError):
+    """A recipe or a name on the command line that does not lead to a model or to data."""
+
+
+class DualrsWarning(UserWarning):
+    """Base of all warnings that dualrs gives."""
+
+
+class InputQuantized(DualrsWarning):
+    """A float image lay off the 8-bit grid; the certificate is centred at the nearest 8-bit image."""
+
+
+class RoundingDependent(DualrsWarning):
+    """Logits, though no answer, differ in the last bits with the place in the batch or from call to call."""

@@ -1,0 +1,69 @@
+"""ErrorBudget: the only place where the error probability alpha is split among bounds.
+
+Enters: the probability alpha with which a certificate may be wrong. Leaves: the level of each bound of each
+rule. The arguments are in docs/guarantees.md.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dualrs.errors import BadSetting
+
+
+class StageLevels(NamedTuple):
+    """Levels of the router's and of the classifier's lower bound."""
+
+    router: float
+    classifier: float
+
+
+class FusionLevels(NamedTuple):
+    """Levels of the bounds of rule `fusion`."""
+
+    chosen: float  # r_A, the expert that the router selected
+    other: float  # r_j, each expert it did not select
+    router_lower: float  # L_A
+    router_upper: float  # U_j, each j
+
+
+@dataclass(frozen=True)
+class ErrorBudget:
+    """The probability ``alpha`` with which one certificate may be wrong, and its division among bounds."""
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise BadSetting(f"alpha must lie strictly between 0 and 1, got {self.alpha}")
+
+    def split(self, classifier: float, router: float) -> StageLevels:
+        """Union bound over the two stages (Theorem 2): shares in the ratio ``classifier : router``."""
+        total = classifier + router
+        if min(classifier, router) < 0 or not 0 < total < math.inf:
+            raise BadSetting(
+                f"the shares of a split must be finite, not negative, not both zero; got {classifier}:{router}"
+            )
+        return StageLevels(router=self.alpha * router / total, classifier=self.alpha * classifier / total)
+
+    def nosplit(self) -> StageLevels:
+        """Both stages at the full alpha: a false claim needs a failure of the bottleneck's own bound."""
+        return StageLevels(router=self.alpha, classifier=self.alpha)
+
+    def fusion(self, candidates: int) -> FusionLevels:
+        """Levels of rule `fusion`; no factor for the number of candidates.
+
+        The bottleneck is either r_A (alpha) or one j, with r_j (alpha/2), L_A and U_j (alpha/4 each); two
+        candidates need no U_j, so L_A gets alpha/2.
+        """
+        a = self.alpha
+        router = a / 2 if candidates == 2 else a / 4
+        return FusionLevels(chosen=a, other=a / 2, router_lower=router, router_upper=router)
+
+
+def smallest_n(level: float) -> int:
+    """Fewest votes with which a bound of this level can exceed 1/2, all of them agreeing."""
+    n = max(1, math.floor(-math.log2(level)))
+    while level ** (1 / n) <= 0.5:
+        n += 1
+    return n
