@@ -1,1 +1,51 @@
-"""dualrs."""
+"""dualrs: certified L2 robustness with dual randomized smoothing.
+
+The front door. Names are loaded when first used, so that ``import dualrs`` is quick and does not import torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from dualrs.version import __version__
+
+if TYPE_CHECKING:
+    from dualrs.certificates import ABSTAIN, Certificate, Certificates, Outcome, Prediction, Predictions
+    from dualrs.errors import DualrsError, DualrsWarning
+    from dualrs.smoothed import DualSmoothed, Smoothed
+
+_HOMES = {
+    "ABSTAIN": "certificates",
+    "Certificate": "certificates",
+    "Certificates": "certificates",
+    "DualSmoothed": "smoothed",
+    "DualrsError": "errors",
+    "DualrsWarning": "errors",
+    "Outcome": "certificates",
+    "Prediction": "certificates",
+    "Predictions": "certificates",
+    "Smoothed": "smoothed",
+}
+
+__all__ = [
+    "ABSTAIN",
+    "Certificate",
+    "Certificates",
+    "DualSmoothed",
+    "DualrsError",
+    "DualrsWarning",
+    "Outcome",
+    "Prediction",
+    "Predictions",
+    "Smoothed",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dualrs' has no attribute {name!r}")
+    return getattr(import_module(f"dualrs.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

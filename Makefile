@@ -1,0 +1,28 @@
+# make quickstart   set up and certify the bundled problem
+# make test         set up and run the tests
+# make check        set up and check format, lint and types
+# make bench        set up and print the benchmarks as ratios
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: quickstart test check bench
+
+quickstart: .venv/ready
+	$(BIN)/dualrs certify recipes/digits.toml
+
+test: .venv/ready
+	$(BIN)/python -m pytest
+
+check: .venv/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: .venv/ready
+	$(BIN)/python -m benchmarks
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@

@@ -1,0 +1,125 @@
+"""The commands that work from files alone, without networks: show, verify, export, import, merge."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Exit, Option
+
+from dualrs.errors import BadSetting, ForeignLedger
+
+LedgerFile = Annotated[Path, Argument(help="A ledger that `dualrs certify` wrote.", show_default=False)]
+OtherRule = Annotated[
+    str | None,
+    Option("--rule", help="Derive under this rule instead of the run's own: paper, paper-1:4, nosplit, fusion, ..."),
+]
+OtherAlpha = Annotated[float | None, Option("--alpha", help="Derive at this alpha instead of the run's own.")]
+Radii = Annotated[
+    str | None, Option("--radii", help="Radii of the accuracy table, as 0,0.25,0.5; multiples of 0.25 by default.")
+]
+
+
+def show(ledger: LedgerFile, rule: OtherRule = None, alpha: OtherAlpha = None, radii: Radii = None) -> None:
+    """Show what a ledger says: certified accuracy at radii, abstentions, sigmas, what limits the radii.
+
+    Everything is derived again from the votes, so another rule or alpha costs seconds, not samples. Side by side is
+    fine; the best of several rules per input is not a certificate, and neither is a rule chosen after the votes.
+    """
+    from dualrs.cli.tables import print_summary
+    from dualrs.report.summary import summarize
+    from dualrs.storage import Ledger, derive
+
+    with Ledger.open(ledger) as opened:
+        results, certificates = derive(opened, rule, alpha)
+        unfinished = len(opened.inputs()) - len(results)
+        run = opened.header
+    title = f"{run.dataset} · rule {rule or run.rule} · alpha {alpha or run.alpha:g} · n {run.n:,} · n0 {run.n0:,}"
+    print_summary(summarize(results, certificates, _radii(radii)), f"{title} · seed {run.seed}", unfinished)
+
+
+def verify(ledger: LedgerFile) -> None:
+    """Derive every certificate again from its votes, and check that nothing in the ledger was altered.
+
+    Exits with code 1 if anything differs. Seals find damage and edits; they are no signature.
+    """
+    from dualrs.storage import Ledger
+    from dualrs.storage import verify as examine
+
+    with Ledger.open(ledger) as opened:
+        problems = examine(opened)
+        certificates = len(opened.concluded())
+    for problem in problems:
+        print(problem)
+    if problems:
+        print(f"{ledger}: {len(problems)} problems")
+        raise Exit(1)
+    print(f"{ledger}: {certificates} certificates follow from their votes; nothing was altered")
+
+
+def export(
+    ledger: LedgerFile,
+    file: Annotated[Path, Argument(help="Where to: a name ending in .tsv, .csv or .parquet.", show_default=False)],
+    rule: OtherRule = None,
+    alpha: OtherAlpha = None,
+) -> None:
+    """Write one row per input: TSV as the field reads it (idx, label, predict, radius, correct, time), CSV, Parquet.
+
+    Radii are written in full, never rounded.
+    """
+    from dualrs.storage import Ledger, derive, write
+
+    with Ledger.open(ledger) as opened:
+        results, _ = derive(opened, rule, alpha)
+    write(results, file)
+    print(f"wrote {len(results)} rows to {file}")
+
+
+def import_(
+    file: Annotated[Path, Argument(help="Results of another project, tab-separated.", show_default=False)],
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="Write them cleaned, as .tsv, .csv or .parquet.")
+    ] = None,
+    radii: Radii = None,
+) -> None:
+    """Read the results of other smoothing projects (idx, label, predict, radius, ...) and say what is odd in them.
+
+    Such a table has no votes: it can be tabulated and compared, but not verified or derived again.
+    """
+    from dualrs.cli.tables import print_notes, print_summary
+    from dualrs.report.summary import summarize
+    from dualrs.storage import read_tsv, write
+
+    imported = read_tsv(file)
+    print_summary(summarize(imported.results, None, _radii(radii)), title=f"{file.name} · as reported")
+    print_notes(imported.notes)
+    if output is not None:
+        write(imported.results, output)
+        print(f"wrote {len(imported.results)} rows to {output}")
+
+
+def merge(
+    output: Annotated[Path, Argument(help="The ledger to merge into; made if there is none.", show_default=False)],
+    shards: Annotated[list[Path], Argument(help="Ledgers of the same run over other inputs.", show_default=False)],
+) -> None:
+    """Merge ledgers of one run whose inputs were divided, for example with `certify --inputs 0:250`."""
+    from dualrs.storage import Ledger
+
+    if output in shards:
+        raise ForeignLedger(f"{output} cannot be merged into itself")
+    with Ledger.open(shards[0]) as first:
+        header = first.header
+    with Ledger.create_or_resume(output, header) as whole:
+        for path in shards:
+            with Ledger.open(path) as shard:
+                whole.absorb(shard)
+        print(f"{output}: {len(whole.concluded())} certificates")
+
+
+def _radii(text: str | None) -> tuple[float, ...]:
+    from dualrs.report.accuracy import RADII
+
+    if text is None:
+        return RADII
+    try:
+        return tuple(float(t) for t in text.split(","))
+    except ValueError as error:
+        raise BadSetting(f"--radii takes numbers separated by commas, such as 0,0.25,0.5; got {text!r}") from error

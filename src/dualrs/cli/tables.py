@@ -1,0 +1,75 @@
+"""Tables on the terminal."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from dualrs.certificates import Outcome, Predictions
+from dualrs.report.summary import Summary
+from dualrs.theory.radius import round_down
+
+
+def print_summary(summary: Summary, title: str, unfinished: int = 0) -> None:
+    """Certified accuracy at radii, then abstentions, sigmas and limits."""
+    console = Console()
+    console.print(f"[bold]{title}[/bold]", highlight=False)
+    if unfinished:
+        console.print(f"[yellow]{unfinished} inputs are not finished; the same certify command goes on[/yellow]")
+    if summary.accuracy is None:
+        console.print("no certified accuracy: inputs have no labels")
+    else:
+        reached = [i for i, a in enumerate(summary.accuracy) if a > 0]
+        last = min(max(reached, default=0) + 2, len(summary.radii))  # one column of zeros ends the table
+        table = Table(title="certified accuracy at L2 radius", title_justify="left", title_style="")
+        for radius in summary.radii[:last]:
+            table.add_column(f"{radius:g}", justify="right")
+        table.add_row(*(f"{100 * a:.1f}%" for a in summary.accuracy[:last]))
+        console.print(table)
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row("inputs", f"{summary.inputs:,}")
+    facts.add_row("abstained", f"{100 * summary.abstention:.1f}%{_reasons(summary)}")
+    if summary.average_radius is not None:
+        facts.add_row("average certified radius", f"{round_down(summary.average_radius)} (dominated by easy inputs)")
+    for name, counts in (("sigma", summary.sigmas), ("limited by", summary.limits)):
+        if counts:
+            facts.add_row(name, _bars(counts, summary.inputs))
+    console.print(facts, highlight=False)
+
+
+def print_notes(notes: Sequence[str]) -> None:
+    """What an importer found odd."""
+    console = Console()
+    for note in notes:
+        console.print(f"[yellow]note[/yellow] {note}", highlight=False)
+
+
+def print_predictions(ids: Sequence[str], labels: Sequence[int] | None, found: Predictions, most: int = 20) -> None:
+    """The first predictions one by one, and the totals."""
+    console = Console()
+    table = Table("input", "class", "sigma", "label", "")
+    for k, (name, p) in enumerate(zip(ids[:most], found, strict=False)):
+        answer = "abstains" if p.abstained else str(p.prediction)
+        label = "" if labels is None else str(labels[k])
+        remark = str(p.outcome) if p.abstained else ("" if labels is None or labels[k] == p.prediction else "wrong")
+        table.add_row(name, answer, f"{p.sigma_c:g}", label, remark)
+    console.print(table)
+    if len(found) > most:
+        console.print(f"and {len(found) - most} more")
+    abstained = sum(p.abstained for p in found)
+    right = None if labels is None else sum(p.prediction == y for p, y in zip(found, labels, strict=True))
+    accuracy = "" if right is None else f", {right} right ({100 * right / len(found):.1f}%)"
+    console.print(f"{len(found)} inputs{accuracy}, {abstained} abstained", highlight=False)
+
+
+def _reasons(summary: Summary) -> str:
+    reasons = [f"{k} {v}" for k, v in summary.outcomes.items() if k != Outcome.CERTIFIED.value]
+    return f" ({', '.join(reasons)})" if reasons else ""
+
+
+def _bars(counts: dict[str, int], total: int) -> str:
+    width = max(len(k) for k in counts)
+    return "\n".join(
+        f"{name:<{width}} {'█' * round(30 * count / total)} {count} ({100 * count / total:.1f}%)"
+        for name, count in counts.items()
+    )

@@ -1,0 +1,70 @@
+"""Images as dualrs keeps them: 8-bit, channels first. Whatever is not one is refused, or rounded with a warning."""
+
+import hashlib
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrs.errors import BadImage, InputQuantized
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+LEVELS = 255  # grey levels per unit of pixel value
+
+Pixels = NDArray[np.uint8]  # (inputs, channels, height, width), or one image without the first
+
+
+def as_pixels(images: "Tensor | NDArray[np.generic]") -> Pixels:
+    """Turn one image or a batch, uint8 or float in [0, 1], into 8-bit pixels of shape (inputs, channels, h, w)."""
+    half_precision = str(images.dtype).removeprefix("torch.") in ("float16", "bfloat16")
+    array = np.asarray(images if isinstance(images, np.ndarray) else _from_torch(images, half_precision))
+    if array.ndim == 3:
+        array = array[None]
+    if array.ndim != 4 or 0 in array.shape:
+        raise BadImage(f"expected an image (channels, height, width) or a batch of them, got shape {array.shape}")
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array)
+    if not np.issubdtype(array.dtype, np.floating):
+        raise BadImage(f"images must be uint8, or float in [0, 1]; got {array.dtype}")
+    _check_range(array)
+    scaled = array.astype(np.float64) * LEVELS
+    pixels = np.rint(scaled)
+    off_grid = np.abs(scaled - pixels)
+    if off_grid.max() > (0.25 if half_precision else 1e-3):
+        distance = np.sqrt((off_grid**2).sum(axis=(1, 2, 3))).max() / LEVELS
+        warnings.warn(
+            InputQuantized(
+                "a float image is not an 8-bit image; it was rounded to the nearest one, at L2 distance up to "
+                f"{distance:.4f}, and certificates are centred there"
+            ),
+            stacklevel=3,
+        )
+    return np.ascontiguousarray(pixels.astype(np.uint8))
+
+
+def content_id(image: Pixels) -> str:
+    """An id for an image that has none: its own content, so that noise does not depend on its place in a batch."""
+    return hashlib.blake2b(repr(image.shape).encode() + image.tobytes(), digest_size=16).hexdigest()
+
+
+def _from_torch(images: "Tensor", half_precision: bool) -> NDArray[np.generic]:
+    tensor = images.detach().cpu()
+    return np.asarray((tensor.float() if half_precision else tensor).numpy())
+
+
+def _check_range(array: NDArray[np.floating]) -> None:
+    bad = ~np.isfinite(array).all(axis=(1, 2, 3))
+    if bad.any():
+        raise BadImage(f"image {int(np.flatnonzero(bad)[0])} has NaN or infinite pixels")
+    low, high = float(array.min()), float(array.max())
+    if low < 0 or high > 1:
+        eight_bit = low >= 0 and high <= LEVELS
+        advice = (
+            "divide by 255"
+            if eight_bit
+            else "give the image as it was before normalisation, which belongs in the module"
+        )
+        raise BadImage(f"pixels must lie in [0, 1], found values from {low:g} to {high:g}; {advice}")

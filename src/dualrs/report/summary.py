@@ -1,0 +1,51 @@
+"""Summary: what a ledger says at one glance, derived from its votes.
+
+Enters: results, and certificates where there are any. Leaves: numbers for a table.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dualrs.certificates import Certificates
+from dualrs.report.accuracy import abstention, average_certified_radius, certified_accuracy
+from dualrs.storage.results import Results
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Accuracy at radii (None without labels), and how often each sigma, limit and outcome occurs."""
+
+    inputs: int
+    abstention: float
+    mean_radius: float
+    radii: tuple[float, ...]
+    accuracy: tuple[float, ...] | None
+    average_radius: float | None
+    sigmas: dict[str, int] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
+    outcomes: dict[str, int] = field(default_factory=dict)
+
+
+def summarize(results: Results, certificates: Certificates | None, radii: Sequence[float]) -> Summary:
+    """Count and average; certified accuracy only where every input has a label."""
+    labelled = bool(results.labelled.all())
+    return Summary(
+        inputs=len(results),
+        abstention=abstention(results),
+        mean_radius=float(results.radius.mean()),
+        radii=tuple(radii),
+        accuracy=tuple(certified_accuracy(results, radii).tolist()) if labelled else None,
+        average_radius=average_certified_radius(results) if labelled else None,
+        sigmas=_frequencies([] if results.sigma_c is None else [f"{s:g}" for s in np.sort(results.sigma_c)]),
+        limits=_frequencies([] if certificates is None else sorted(certificates.limited_by)),
+        outcomes=_frequencies([] if certificates is None else sorted(certificates.outcome)),
+    )
+
+
+def _frequencies(values: Sequence[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for value in values:
+        counts[str(value)] = counts.get(str(value), 0) + 1
+    return counts

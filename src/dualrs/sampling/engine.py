@@ -1,0 +1,226 @@
+"""The engine: packs requests for votes from many inputs, sigmas and stages into full batches.
+
+Enters: a `Work` that names units of votes and takes in their counts. Leaves: the counts of each unit.
+
+Requests for the same network wait in one lane (one per sigma if the network is told the sigma). A batch takes
+what its lane holds, from as many inputs as needed; new inputs are begun only when no lane can fill a batch.
+Every batch has one fixed shape, the last one padded, because kernels may round differently for another shape.
+Noise is addressed (see `noise`), so votes do not depend on any of this. A background thread draws the noise of
+the next batches while the network runs.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dualrs.data.images import LEVELS, Pixels
+from dualrs.errors import BadModel, BadSetting, NonFiniteLogits, OutOfMemory
+from dualrs.models.noisy import NoisyModel
+from dualrs.sampling.batches import Lane, NoiseRows, Order, Run, noisy_copies, pack
+from dualrs.sampling.checks import check_behaviour, check_finite
+from dualrs.sampling.noise import Int16s
+from dualrs.votes import BLOCK, Counts, Part, Stage, Stream, Unit
+
+BATCH_SIZE = 256
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_AHEAD = 2  # batches whose noise is drawn while the network runs
+
+Slot = tuple[Stage, float]  # which network: of a stage, at a sigma
+LaneKey = tuple[int, float | None]
+
+
+class Work(Protocol):
+    """What the engine works for: a supply of units, and a place for their counts."""
+
+    def more(self) -> Sequence[Unit] | None:
+        """The first units of another input; None when there is no further input."""
+
+    def pixels(self, input_id: str) -> Pixels:
+        """The image of an input that was begun, shape (channels, height, width)."""
+
+    def deliver(self, unit: Unit, counts: Counts, seconds: float) -> Sequence[Unit]:
+        """Take the counts of a finished unit, shape (blocks, answers); return further units, if any."""
+
+    def batch_done(self) -> None:
+        """All units that a batch finished were delivered."""
+
+
+class Engine:
+    """Runs networks on noisy copies of images and counts their answers.
+
+    ``models`` maps (stage, sigma) to the network that votes there. ``batch_size`` is halved at first use until the
+    networks fit into memory, and is the shape of every batch from then on.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[Slot, NoisyModel],
+        *,
+        batch_size: int = BATCH_SIZE,
+        device: str | torch.device | None = None,
+        dtype: str = "float32",
+    ) -> None:
+        if batch_size < 1:
+            raise BadSetting(f"the batch size must be at least 1, got {batch_size}")
+        if dtype not in DTYPES:
+            raise BadSetting(f"unknown dtype {dtype!r}; choose one of {', '.join(DTYPES)}")
+        self.models = dict(models)
+        self.batch_size = batch_size
+        self.dtype = dtype
+        self._shape_is_fixed = False
+        self.device = _choose_device(device, self.models.values())
+        for model in self.models.values():
+            model.module.to(self.device)
+        self.answers: dict[Slot, int] = {}
+
+    def keep_shape(self, batch_size: int) -> None:
+        """Take the batch size of a run that was begun earlier; it must fit."""
+        self.batch_size = batch_size
+        self._shape_is_fixed = True
+        self.answers = {}
+
+    def prepare(self, pixels: Pixels) -> None:
+        """Preflight on one image, once: settle the batch size, learn the number of answers, refuse misuse."""
+        if self.answers:
+            return
+        seen: dict[LaneKey, int] = {}
+        for (stage, sigma), model in self.models.items():
+            key = _lane_key(model, sigma)
+            if key not in seen:
+                seen[key] = self._fit(model, stage, sigma, pixels)
+        answers = {slot: seen[_lane_key(m, slot[1])] for slot, m in self.models.items()}
+        classes = {a for (stage, _), a in answers.items() if stage is Stage.CLASS}
+        if len(classes) > 1:
+            raise BadModel(f"the experts have different numbers of classes: {sorted(classes)}")
+        self.answers = answers
+
+    def _fit(self, model: NoisyModel, stage: Stage, sigma: float, pixels: Pixels) -> int:
+        while True:
+            rows = noisy_copies(pixels, Stream(stage, Part.SELECTION, sigma), self.batch_size)
+            try:
+                with self._inference():
+                    return check_behaviour(model, self._to_network(rows, pixels.shape), sigma, DTYPES[self.dtype])
+            except (RuntimeError, MemoryError) as error:
+                if not _is_out_of_memory(error):
+                    raise
+                if self._shape_is_fixed or self.batch_size == 1:
+                    raise OutOfMemory(
+                        f"the {model.name} does not fit into memory at the batch size {self.batch_size}; "
+                        "free memory, or start a new run with a smaller batch size"
+                    ) from error
+            self.batch_size //= 2
+
+    def run(self, work: Work, seed: int) -> None:
+        """Count every unit that the work names, until it names no more."""
+        lanes: dict[LaneKey, Lane] = {}
+        exhausted = False
+        ahead: deque[tuple[Lane, list[Run], Future[Int16s]]] = deque()
+        noise = NoiseRows(seed, self.batch_size)
+
+        with ThreadPoolExecutor(1, thread_name_prefix="dualrs-noise") as pool:
+            try:
+                while True:
+                    while len(ahead) < _AHEAD:
+                        full = [lane for lane in lanes.values() if lane.waiting >= self.batch_size]
+                        if not full and not exhausted:
+                            units = work.more()
+                            exhausted = units is None
+                            self._enqueue(lanes, units or ())
+                            continue
+                        if not full and ahead:  # what is under way may bring more units
+                            break
+                        lane = max(full or lanes.values(), key=lambda la: la.waiting, default=None)
+                        if lane is None or not lane.waiting:
+                            break
+                        runs = pack(lane, self.batch_size)
+                        images = [work.pixels(r.order.unit.input_id) for r in runs]
+                        ahead.append((lane, runs, pool.submit(noise.fill, runs, images)))
+                    if not ahead:
+                        return
+                    lane, runs, rows = ahead.popleft()
+                    shape = work.pixels(runs[0].order.unit.input_id).shape
+                    for order in self._vote(lane, runs, rows.result(), shape):
+                        self._enqueue(lanes, work.deliver(order.unit, order.counts, order.seconds))
+                    work.batch_done()
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _enqueue(self, lanes: dict[LaneKey, Lane], units: Iterable[Unit]) -> None:
+        for unit in units:
+            slot = (unit.stream.stage, unit.stream.sigma)
+            model = self.models[slot]
+            lane = lanes.setdefault(_lane_key(model, slot[1]), Lane(model, slot[1]))
+            counts = np.zeros((unit.blocks, self.answers[slot]), dtype=np.int64)
+            lane.orders.append(Order(unit, counts))
+            lane.waiting += unit.votes
+
+    def _vote(self, lane: Lane, runs: list[Run], rows: Int16s, shape: tuple[int, ...]) -> list[Order]:
+        """Run the network on a batch and count; return the orders that are complete."""
+        began = time.perf_counter()
+        try:
+            with self._inference():
+                logits = lane.model(self._to_network(rows, shape), lane.sigma)
+                check_finite(logits, lane.model.name)
+                answers = logits.argmax(dim=1).cpu().numpy()
+        except NonFiniteLogits as error:
+            ids = sorted({r.order.unit.input_id for r in runs})
+            raise NonFiniteLogits(f"{error}; the batch held noisy copies of input {', '.join(ids[:5])}") from error
+        except (RuntimeError, MemoryError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            raise OutOfMemory(
+                "memory ran out in the middle of a run; what was recorded is kept: free memory and run the same "
+                "command again"
+            ) from error
+        per_row = (time.perf_counter() - began) / sum(r.last - r.first for r in runs)
+        row = 0
+        for run in runs:
+            order, votes = run.order, run.last - run.first
+            blocks = (np.arange(run.first, run.last) - order.unit.start) // BLOCK
+            width = order.counts.shape[1]
+            flat = blocks * width + answers[row : row + votes]
+            order.counts += np.bincount(flat, minlength=order.counts.size).reshape(order.counts.shape)
+            order.counted += votes
+            order.seconds += votes * per_row
+            row += votes
+        return [r.order for r in runs if r.order.counted == r.order.unit.votes]
+
+    def _to_network(self, rows: Int16s, shape: tuple[int, ...]) -> Tensor:
+        """Integer pixels plus noise, (batch, pixels), as float images in [0, 1] units on the device."""
+        return torch.from_numpy(rows).to(self.device).view(-1, *shape).float().div_(LEVELS)
+
+    @contextmanager
+    def _inference(self) -> Iterator[None]:
+        """No gradients; reduced precision if asked for."""
+        dtype = DTYPES[self.dtype]
+        with torch.inference_mode(), torch.autocast(self.device.type, dtype, enabled=dtype is not torch.float32):
+            yield
+
+
+def _lane_key(model: NoisyModel, sigma: float) -> LaneKey:
+    return id(model.module), sigma if model.takes_sigma else None
+
+
+def _choose_device(device: str | torch.device | None, models: Iterable[NoisyModel]) -> torch.device:
+    if device is not None:
+        try:
+            return torch.device(device)
+        except RuntimeError as error:
+            raise BadSetting(f"unknown device {device!r}; use cpu, cuda, cuda:0 or mps") from error
+    devices = {m.device for m in models}
+    if len(devices) > 1:
+        raise BadSetting(f"the networks are on different devices ({', '.join(map(str, devices))}); pass device=...")
+    return devices.pop()
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
+        phrase in str(error) for phrase in ("out of memory", "can't allocate memory", "not enough memory")
+    )

@@ -1,0 +1,237 @@
+"""Smoothed and DualSmoothed: what a user wraps around torch modules. Sampling plus a rule.
+
+Enters: modules, images. Leaves: certificates and predictions. Section 5.1 of the paper.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TypeVar, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dualrs.certificates import (
+    Certificate,
+    Certificates,
+    Prediction,
+    Predictions,
+    Rule,
+    predict,
+    predict_dual,
+    rule,
+)
+from dualrs.collect import Input, Report, collect
+from dualrs.data.images import as_pixels, content_id
+from dualrs.errors import BadModel, BadSetting
+from dualrs.models.noisy import NoisyModel
+from dualrs.policy import Policy, certify_policy, predict_policy
+from dualrs.sampling.engine import BATCH_SIZE, Engine, Slot
+from dualrs.sampling.noise import check_sigma
+from dualrs.votes import DualVotes, SamplingPlan, Stage, Streams, Tally
+
+Images = Tensor | NDArray[np.generic]
+Ids = Sequence[str | int]
+_Result = TypeVar("_Result")
+
+
+class SmoothedModel(ABC):
+    """Common ground of one and two stages: networks at their sigmas, an engine, certify and predict.
+
+    ``batch_size`` is the fixed shape of every batch (smaller if memory asks for it), ``device`` where the networks
+    run (by default where they are), ``dtype`` the precision: "float32", "bfloat16" or "float16".
+    """
+
+    sigmas: tuple[float, ...]
+    sigma_e: float | None
+
+    def __init__(self, *, batch_size: int, device: str | torch.device | None, dtype: str) -> None:
+        self.engine = Engine(self.models, batch_size=batch_size, device=device, dtype=dtype)
+
+    @property
+    @abstractmethod
+    def models(self) -> dict[Slot, NoisyModel]:
+        """The network that votes at each stage and sigma."""
+
+    @abstractmethod
+    def rule(self, name: str | None = None) -> Rule:
+        """The rule of that name, if it fits this model; without a name, the default."""
+
+    @property
+    def streams(self) -> Streams:
+        """The streams of votes that this model has; known once the engine has seen an image."""
+        answers = self.engine.answers
+        if self.sigma_e is not None and answers[(Stage.ROUTER, self.sigma_e)] != len(self.sigmas):
+            raise BadModel(
+                f"the router has {answers[(Stage.ROUTER, self.sigma_e)]} answers, but there are {len(self.sigmas)} "
+                "candidate sigmas; it must have one for each"
+            )
+        return Streams(self.sigmas, answers[(Stage.CLASS, self.sigmas[0])], self.sigma_e)
+
+    def _certify(
+        self,
+        x: Images,
+        plan: SamplingPlan,
+        rule: Rule,
+        alpha: float,
+        seed: int,
+        ids: Ids | None,
+        progress: Report | None,
+    ) -> Certificates:
+        rule.check(plan, alpha)
+        inputs = self._inputs(x, ids)
+        policy = certify_policy(self.streams, plan, rule, alpha)
+        tallies = self._tallies(inputs, policy, plan, seed, progress)
+        return rule.certify(self.streams.gather(tallies, plan), alpha)
+
+    def predict(
+        self,
+        x: Images,
+        *,
+        n: int = 1_000,
+        alpha: float = 0.001,
+        seed: int = 0,
+        ids: Ids | None = None,
+        progress: Report | None = None,
+    ) -> Prediction | Predictions:
+        """Classify one image or a batch, without a radius; wrong with probability at most alpha per image."""
+        plan = SamplingPlan(0, n)
+        inputs = self._inputs(x, ids)
+        votes = self.streams.gather(self._tallies(inputs, predict_policy(self.streams), plan, seed, progress), plan)
+        result = predict_dual(votes, alpha) if isinstance(votes, DualVotes) else predict(votes, alpha)
+        return result[0] if x.ndim == 3 else result
+
+    def _inputs(self, x: Images, ids: Ids | None) -> list[Input]:
+        pixels = as_pixels(x)
+        names = [content_id(p) for p in pixels] if ids is None else [str(i) for i in ids]
+        if len(names) != len(pixels):
+            raise BadSetting(f"{len(names)} ids for {len(pixels)} images")
+        if ids is not None and len(set(names)) != len(names):
+            raise BadSetting("ids must be different: two images under one id would share their noise")
+        self.engine.prepare(pixels[0])
+        return [Input(name, p) for name, p in zip(names, pixels, strict=True)]
+
+    def _tallies(
+        self, inputs: list[Input], policy: Policy, plan: SamplingPlan, seed: int, progress: Report | None
+    ) -> list[Tally]:
+        done: dict[str, Tally] = {}
+        once = {i.id: i for i in inputs}.values()  # equal images have equal votes
+
+        def finish(input_id: str, tally: Tally, seconds: float) -> None:
+            done[input_id] = tally
+
+        collect(self.engine, once, policy, plan, seed, finish=finish, report=progress)
+        return [done[i.id] for i in inputs]
+
+
+@final
+class Smoothed(SmoothedModel):
+    """A classifier smoothed at one sigma (Cohen et al. 2019)."""
+
+    def __init__(
+        self,
+        classifier: nn.Module,
+        sigma: float,
+        *,
+        batch_size: int = BATCH_SIZE,
+        device: str | torch.device | None = None,
+        dtype: str = "float32",
+    ) -> None:
+        self.sigmas = (check_sigma(sigma),)
+        self.sigma_e = None
+        self.classifier = NoisyModel("classifier", classifier)
+        super().__init__(batch_size=batch_size, device=device, dtype=dtype)
+
+    @property
+    def models(self) -> dict[Slot, NoisyModel]:
+        """The classifier at its sigma."""
+        return {(Stage.CLASS, self.sigmas[0]): self.classifier}
+
+    def rule(self, name: str | None = None) -> Rule:
+        """Rule `cohen`, the only one for a single sigma."""
+        if name not in (None, "cohen"):
+            raise BadSetting(f"rule {name!r} needs a router; a model with one sigma is certified by rule cohen")
+        return rule("cohen")
+
+    def certify(
+        self,
+        x: Images,
+        *,
+        n: int = 10_000,
+        n0: int = 100,
+        alpha: float = 0.001,
+        seed: int = 0,
+        ids: Ids | None = None,
+        progress: Report | None = None,
+    ) -> Certificate | Certificates:
+        """Certify one image (channels, height, width) or a batch; uint8, or float in [0, 1]."""
+        result = self._certify(x, SamplingPlan(n0, n), self.rule(), alpha, seed, ids, progress)
+        return result[0] if x.ndim == 3 else result
+
+
+@final
+class DualSmoothed(SmoothedModel):
+    """A router smoothed at ``sigma_e`` picks one of ``sigmas`` for each input; the classifier answers under it.
+
+    ``classifier`` is one module, or a mapping {sigma: module} with an expert for every candidate. The router's
+    logits are in the order of ``sigmas``.
+    """
+
+    def __init__(
+        self,
+        router: nn.Module,
+        classifier: nn.Module | Mapping[float, nn.Module],
+        sigmas: Sequence[float],
+        sigma_e: float,
+        *,
+        batch_size: int = BATCH_SIZE,
+        device: str | torch.device | None = None,
+        dtype: str = "float32",
+    ) -> None:
+        self.sigmas = tuple(check_sigma(s, "each candidate sigma") for s in sigmas)
+        if len(self.sigmas) < 2:
+            raise BadSetting("a router needs at least two candidate sigmas; for one, use Smoothed")
+        if len(set(self.sigmas)) != len(self.sigmas):
+            raise BadSetting(f"the candidate sigmas must be different, got {self.sigmas}")
+        self._sigma_e = self.sigma_e = check_sigma(sigma_e, "sigma_e")
+        if sigma_e < max(self.sigmas):
+            raise BadSetting(
+                f"sigma_e = {sigma_e:g} lies below the largest candidate sigma {max(self.sigmas):g}; the "
+                "router's radius would limit every certificate there"
+            )
+        self.router = NoisyModel("router", router)
+        if isinstance(classifier, Mapping):
+            if set(classifier) != set(self.sigmas):
+                raise BadSetting(f"experts for sigmas {sorted(classifier)}, but the candidates are {self.sigmas}")
+            self.experts = {s: NoisyModel(f"expert for sigma {s:g}", classifier[s]) for s in self.sigmas}
+        else:
+            self.experts = dict.fromkeys(self.sigmas, NoisyModel("classifier", classifier))
+        super().__init__(batch_size=batch_size, device=device, dtype=dtype)
+
+    @property
+    def models(self) -> dict[Slot, NoisyModel]:
+        """The router at sigma_e and the expert of each candidate."""
+        return {(Stage.ROUTER, self._sigma_e): self.router} | {(Stage.CLASS, s): m for s, m in self.experts.items()}
+
+    def rule(self, name: str | None = None) -> Rule:
+        """A rule for two stages, `fusion` by default."""
+        if name == "cohen":
+            raise BadSetting("rule cohen is for one sigma; this model has a router: use paper, nosplit or fusion")
+        return rule(name or "fusion")
+
+    def certify(
+        self,
+        x: Images,
+        *,
+        n: int = 10_000,
+        n0: int = 100,
+        alpha: float = 0.001,
+        rule: str = "fusion",
+        seed: int = 0,
+        ids: Ids | None = None,
+        progress: Report | None = None,
+    ) -> Certificate | Certificates:
+        """Certify one image (channels, height, width) or a batch; uint8, or float in [0, 1]."""
+        result = self._certify(x, SamplingPlan(n0, n), self.rule(rule), alpha, seed, ids, progress)
+        return result[0] if x.ndim == 3 else result

@@ -1,0 +1,218 @@
+"""The SQLite file under a ledger: how it is made, opened and closed, and how SQLite's complaints become sentences.
+
+Enters: a path and SQL. Leaves: rows, or a LedgerError that says what to do; no sqlite3 exception gets out.
+A file is founded in one transaction, so that there is either a whole ledger or none. While it is written it is
+in WAL mode, so that others can read at the same time; a clean close leaves one single file.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dualrs.errors import LedgerError
+from dualrs.storage.header import FORMAT
+
+Row = tuple[Any, ...]
+
+APPLICATION = 0x4452534C  # "DRSL": tells a ledger from any other SQLite file
+PATIENCE = 5.0  # seconds to wait for another process' lock
+KEPT = "What was committed before is kept, and the same command goes on from there"
+DAMAGED = "restore a copy of it, or give another file name to start afresh"
+
+SCHEMA = (
+    "CREATE TABLE header (fingerprint TEXT NOT NULL, fields TEXT NOT NULL, seal TEXT NOT NULL)",
+    "CREATE TABLE inputs (id TEXT PRIMARY KEY, position INTEGER NOT NULL, label INTEGER, seal TEXT NOT NULL)"
+    " WITHOUT ROWID",
+    "CREATE TABLE votes (input TEXT, stage TEXT, part TEXT, sigma REAL, start INTEGER, stop INTEGER NOT NULL,"
+    " counts BLOB NOT NULL, seal TEXT NOT NULL, PRIMARY KEY (input, stage, part, sigma, start)) WITHOUT ROWID",
+    "CREATE TABLE certificates (input TEXT PRIMARY KEY, prediction INTEGER NOT NULL, radius REAL NOT NULL,"
+    " sigma_c REAL NOT NULL, r_sigma REAL NOT NULL, r_c REAL NOT NULL, limited_by TEXT NOT NULL,"
+    " outcome TEXT NOT NULL, seconds REAL NOT NULL, units INTEGER NOT NULL, seal TEXT NOT NULL) WITHOUT ROWID",
+)
+
+
+class Database:
+    """One open SQLite file. After a failed write nothing more is written: the open transaction is undone."""
+
+    def __init__(self, path: Path, mode: str) -> None:
+        self.path = path
+        self.writable = mode != "ro"
+        self._failed = False
+        try:
+            uri = f"{path.absolute().as_uri()}?mode={mode}"
+            self._connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
+            # Damaged text must reach the seals, which name the row, instead of stopping the whole reading.
+            self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+            self._connection.execute("PRAGMA cell_size_check = ON")
+        except sqlite3.Error as error:
+            raise LedgerError(_sentence(path, error)) from error
+
+    @classmethod
+    def reading(cls, path: Path) -> "Database":
+        """Open an existing ledger without the right to change it."""
+        if not path.exists():
+            raise LedgerError(f"there is no ledger {path}")
+        if _is_empty(path):
+            raise LedgerError(f"{path} is empty: its run was stopped before it began; start that run again")
+        database = cls(path, "ro")
+        return database._or_close(database._demand_ledger)
+
+    @classmethod
+    def founding(cls, path: Path, header_row: Sequence[str]) -> "Database":
+        """Open a ledger for writing; where there is none, found it with this header row."""
+        if not path.parent.is_dir():
+            raise LedgerError(f"cannot write {path}: there is no folder {path.parent}")
+        exists = path.exists() and not _is_empty(path)
+        database = cls(path, "rw" if exists else "rwc")
+        return database._or_close(lambda: database._found(header_row))
+
+    def _or_close(self, step: Callable[[], None]) -> "Database":
+        try:
+            step()
+        except BaseException:
+            self.abandon()
+            raise
+        return self
+
+    def _found(self, header_row: Sequence[str]) -> None:
+        if self._is_blank():
+            self.execute("BEGIN EXCLUSIVE")
+            if self._is_blank():  # still so, now that nobody else can found it
+                self.execute(f"PRAGMA application_id = {APPLICATION}")
+                self.execute(f"PRAGMA user_version = {FORMAT}")
+                for table in SCHEMA:
+                    self.execute(table)
+                self.execute("INSERT INTO header VALUES (?, ?, ?)", header_row)
+            self.execute("COMMIT")
+        self._demand_ledger()
+
+    def write_ahead(self) -> None:
+        """Write so that others can read meanwhile, and so that a kill at any moment costs no commit.
+
+        A power cut may take the last commits, never the file.
+        """
+        self.execute("PRAGMA journal_mode = WAL")
+        self.execute("PRAGMA synchronous = NORMAL")
+
+    def _is_blank(self) -> bool:
+        return self._number("PRAGMA application_id") == 0 and not self._number("SELECT count(*) FROM sqlite_master")
+
+    def _demand_ledger(self) -> None:
+        if self._number("PRAGMA application_id") != APPLICATION:
+            raise LedgerError(f"{self.path} is an SQLite file, but not a ledger of dualrs; give another file name")
+        if (version := self._number("PRAGMA user_version")) != FORMAT:
+            raise LedgerError(
+                f"{self.path} is a ledger of format {version}, this dualrs reads format {FORMAT}; "
+                "use the version of dualrs that wrote it"
+            )
+
+    def _number(self, sql: str) -> int:
+        return int(next(self.rows(sql), (0,))[0])
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> int:
+        """Run one statement; the number of rows it changed."""
+        try:
+            return self._connection.execute(sql, values).rowcount
+        except sqlite3.Error as error:
+            raise self._fail(error) from error
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> Iterator[Row]:
+        """The rows that a query gives, one by one."""
+        try:
+            yield from self._connection.execute(sql, values)
+        except sqlite3.Error as error:
+            raise self._fail(error) from error
+
+    def begin(self) -> None:
+        """Open a transaction for writing, unless one is open."""
+        if not self.writable:
+            raise LedgerError(f"{self.path} was opened for reading; open it with Ledger.create_or_resume to write")
+        if self._failed:
+            raise LedgerError(f"an earlier write to {self.path} failed; open it again. {KEPT}")
+        if not self._connection.in_transaction:
+            self.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make what was written since `begin` lasting."""
+        if self.writable and self._connection.in_transaction:
+            self.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo what was written since `begin`."""
+        if self._connection.in_transaction:
+            self.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """See one state of the file throughout, whatever another process writes meanwhile."""
+        if self._connection.in_transaction:
+            yield
+            return
+        self.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self.rollback()
+
+    def close(self) -> None:
+        """Commit and leave one single file, unless somebody is reading: then the next writer tidies up."""
+        try:
+            if self.writable and not self._failed:
+                self.commit()
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("PRAGMA busy_timeout = 200")
+                    self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                    self._connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+        except sqlite3.ProgrammingError:
+            pass  # closed before
+        finally:
+            self._connection.close()
+
+    def abandon(self) -> None:
+        """Close without committing or tidying up."""
+        self._connection.close()
+
+    def _fail(self, error: sqlite3.Error) -> LedgerError:
+        self._failed = True
+        with contextlib.suppress(sqlite3.Error):
+            if self.writable and self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        return LedgerError(_sentence(self.path, error))
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether a file has no content yet; refuses what is no file and what does not begin as SQLite does."""
+    if path.is_dir():
+        raise LedgerError(f"{path} is a folder; give the name of a ledger file")
+    try:
+        with path.open("rb") as file:
+            magic = file.read(16)
+    except OSError as error:
+        raise LedgerError(f"{path} cannot be read: {error.strerror}") from error
+    if magic and magic != b"SQLite format 3\0":
+        raise LedgerError(f"{path} is not a ledger: it does not begin as an SQLite file does; give another file name")
+    return not magic
+
+
+def _sentence(path: Path, error: sqlite3.Error) -> str:
+    """What happened, and what to do."""
+    code = getattr(error, "sqlite_errorname", "")
+    known = {
+        "SQLITE_FULL": f"no room left to write {path}: free some disk space. {KEPT}",
+        "SQLITE_READONLY": f"{path} or its folder may not be written: check the rights on both. {KEPT}",
+        "SQLITE_BUSY": f"another process is writing {path}: wait for it, or give another file name. {KEPT}",
+        "SQLITE_LOCKED": f"another process is writing {path}: wait for it, or give another file name. {KEPT}",
+        "SQLITE_CANTOPEN": f"{path} cannot be opened: check that its folder exists and may be written. {KEPT}",
+        "SQLITE_PROTOCOL": f"{path} cannot be locked: put it on a local disk. {KEPT}",
+        "SQLITE_IOERR": f"the disk failed under {path} ({error}): check its space, quota and health. {KEPT}",
+        "SQLITE_CORRUPT": f"{path} is damaged or cut short ({error}): {DAMAGED}",
+        "SQLITE_NOTADB": f"{path} is damaged or not a ledger ({error}): {DAMAGED}",
+        "SQLITE_ERROR": f"{path} lacks a part of a ledger ({error}): {DAMAGED}",
+    }
+    for name, sentence in known.items():
+        if code.startswith(name):
+            return sentence
+    return f"{path} cannot be used ({error}). {KEPT}"

@@ -1,0 +1,149 @@
+"""Header: what a run is, so that a resumed run, a shard or a reader can tell whether it is the same one.
+
+Enters: the settings of a run, or the JSON of a recorded one. Leaves: a frozen record with a fingerprint over
+the fields that decide votes or certificates, and sentences about what differs between two of them.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any
+
+from dualrs.errors import BadSetting, LedgerError
+from dualrs.votes import SamplingPlan, Streams
+
+FORMAT = 1  # of the ledger: its tables, its seals and the fields of this header
+INFORMATIONAL = ("versions", "command", "created")  # may differ between two halves of one run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """The settings of a run. All fields but `INFORMATIONAL` decide votes or certificates."""
+
+    rule: str
+    alpha: float
+    seed: int
+    n0: int
+    n: int
+    sigmas: tuple[float, ...]
+    sigma_e: float | None = None
+    classes: int
+    image_shape: tuple[int, int, int]
+    batch_size: int
+    dtype: str
+    device: str
+    models: Mapping[str, str]  # "router", "class", "class 0.5" -> fingerprint
+    dataset: str
+    dataset_fingerprint: str
+    noise: str  # name and version of the noise stream
+    format: int = FORMAT
+    versions: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+    created: str = ""
+
+    def __post_init__(self) -> None:
+        # One spelling per value (1 and 1.0, list and tuple, numpy scalars): the fingerprint must not depend on it.
+        for name in ("format", "seed", "n0", "n", "classes", "batch_size"):
+            self._set(name, _integer(name, getattr(self, name)))
+        self._set("alpha", _real("alpha", self.alpha))
+        self._set("sigmas", tuple(_real("sigmas", s) for s in self.sigmas))
+        self._set("sigma_e", None if self.sigma_e is None else _real("sigma_e", self.sigma_e))
+        self._set("image_shape", tuple(_integer("image_shape", k) for k in self.image_shape))
+        for name in ("models", "versions"):
+            self._set(name, {_text(name, k): _text(name, v) for k, v in dict(getattr(self, name)).items()})
+        for name in ("rule", "dtype", "device", "dataset", "dataset_fingerprint", "noise", "command", "created"):
+            self._set(name, _text(name, getattr(self, name)))
+        if not self.sigmas or len(set(self.sigmas)) != len(self.sigmas) or min(self.sigmas) <= 0:
+            raise BadSetting(f"sigmas must be different positive numbers, got {self.sigmas}")
+        if self.classes < 1 or len(self.image_shape) != 3:
+            raise BadSetting(
+                f"a run needs classes and images of three dimensions, got {self.classes}, {self.image_shape}"
+            )
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    @property
+    def plan(self) -> SamplingPlan:
+        """Votes per stream."""
+        return SamplingPlan(self.n0, self.n)
+
+    @property
+    def streams(self) -> Streams:
+        """Which streams of votes an input has."""
+        return Streams(self.sigmas, self.classes, self.sigma_e)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hex digest of the deciding fields: equal for two runs whose votes may be put together."""
+        deciding = {name: getattr(self, name) for name in _deciding()}
+        return hashlib.blake2b(_canonical(deciding).encode(), digest_size=16).hexdigest()
+
+    def differences(self, given: "Header") -> list[str]:
+        """A sentence for each deciding field in which ``given`` departs from this header, with both values."""
+        sentences = []
+        for name in _deciding():
+            ours, theirs = getattr(self, name), getattr(given, name)
+            if name == "models":
+                for model in sorted({*ours, *theirs}):
+                    if ours.get(model) != theirs.get(model):
+                        sentences.append(_departure(f"model {model!r}", ours.get(model), theirs.get(model)))
+            elif ours != theirs:
+                sentences.append(_departure(name, ours, theirs))
+        return sentences
+
+    def to_json(self) -> str:
+        """All fields, in the one spelling that is sealed."""
+        return _canonical({f.name: getattr(self, f.name) for f in fields(self)})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Header":
+        """Read a recorded header; refuses missing, unknown and ill-typed fields."""
+        try:
+            recorded = json.loads(text)
+            if not isinstance(recorded, dict):
+                raise LedgerError(f"the header must be a JSON object, got {type(recorded).__name__}")
+            known = {f.name for f in fields(cls)}
+            if odd := sorted(known ^ set(recorded)):
+                raise LedgerError(f"the header has missing or unknown fields: {', '.join(odd)}")
+            return cls(**recorded)
+        except (TypeError, ValueError, RecursionError) as bad:
+            raise LedgerError(f"the header cannot be read: {bad}") from bad
+
+
+def _deciding() -> list[str]:
+    return [f.name for f in fields(Header) if f.name not in INFORMATIONAL]
+
+
+def _departure(name: str, ours: object, theirs: object) -> str:
+    return f"{name} is {_shown(ours)} on record but {_shown(theirs)} was given"
+
+
+def _shown(value: object) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def _canonical(content: Mapping[str, object]) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _integer(name: str, value: Any) -> int:
+    if not isinstance(value, Integral):
+        raise BadSetting(f"{name} must be a whole number, got {value!r}")
+    return int(value)
+
+
+def _real(name: str, value: Any) -> float:
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise BadSetting(f"{name} must be a finite number, got {value!r}")
+    return float(value)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise BadSetting(f"{name} must be text, got {value!r}")
+    return str(value)

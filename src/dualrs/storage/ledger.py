@@ -1,0 +1,245 @@
+"""Ledger: the votes and certificates of one run in one SQLite file. docs/file-formats.md describes the tables.
+
+Enters: inputs, the votes on them unit by unit, and certificates. Leaves: the same, checked against their seals,
+for a resumed run, a verification or a report. Rows go into an open transaction which `Ledger.commit` ends; killing
+the process at any moment loses at most what was not committed.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import groupby
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from dualrs.certificates import Certificate
+from dualrs.errors import ForeignLedger, LedgerError
+from dualrs.storage.database import Database
+from dualrs.storage.header import Header
+from dualrs.storage.rows import Blocks, Concluded, InputRow, Rows, named
+from dualrs.votes import Counts, DualVotes, Stream, Tally, Unit, Votes
+
+_AT_ONCE = 500  # inputs asked for in one query; SQLite bounds the number of parameters
+
+_RECORD = """
+INSERT INTO votes SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE NOT EXISTS (
+    SELECT 1 FROM votes WHERE input = ?1 AND stage = ?2 AND part = ?3 AND sigma = ?4 AND start < ?6 AND stop > ?5
+)"""
+
+
+class Ledger:
+    """The record of one run; made by `create_or_resume` or, for reading, by `open`. A context manager."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.path = database.path
+        found = list(database.rows("SELECT fingerprint, fields, seal FROM header LIMIT 2"))
+        if len(found) != 1:
+            raise LedgerError(f"{self.path} has {len(found) or 'no'} headers where a ledger has one; it is damaged")
+        fingerprint, text, seal = found[0]
+        try:
+            self.header = Header.from_json(text)
+        except (LedgerError, TypeError) as bad:
+            raise LedgerError(f"{self.path} is damaged or was edited: {bad}") from bad
+        self.rows = Rows(self.header, fingerprint)
+        self.header_damage = _header_damage(self.header, fingerprint, text, seal, self.rows)
+        self._inputs: dict[str, InputRow] = {}
+        self._concluded: set[str] = set()
+
+    @classmethod
+    def create_or_resume(cls, path: str | PathLike[str], header: Header) -> "Ledger":
+        """Open the ledger of this very run for writing, made new if there is none; refuses one of another run."""
+        text, rows = header.to_json(), Rows(header, header.fingerprint)
+        database = Database.founding(Path(path), (header.fingerprint, text, rows.seal("header", text)))
+        try:
+            ledger = cls(database)
+            ledger._trust_header()
+            if differences := ledger.header.differences(header):
+                raise ForeignLedger(
+                    f"{path} belongs to another run: {'; '.join(differences)}. "
+                    "Give another file name, or the same settings"
+                )
+            ledger._remember()
+            database.write_ahead()  # only now: a refused file stays as it is
+        except BaseException:
+            database.abandon()
+            raise
+        return ledger
+
+    @classmethod
+    def open(cls, path: str | PathLike[str]) -> "Ledger":
+        """Open a ledger for reading, also while another process writes it; the file is not changed."""
+        database = Database.reading(Path(path))
+        try:
+            return cls(database)
+        except BaseException:
+            database.abandon()
+            raise
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except LedgerError:
+            if error is None:  # never hide what really happened
+                raise
+
+    def close(self) -> None:
+        """Commit what is recorded, since every row stands by itself, and leave one single file."""
+        self.database.close()
+
+    def commit(self) -> None:
+        """Make everything recorded so far lasting."""
+        self.database.commit()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Read one state throughout, whatever another process writes meanwhile."""
+        return self.database.snapshot()
+
+    # Writing
+
+    def add_inputs(self, rows: Iterable[tuple[str, int, int | None]]) -> None:
+        """Name the inputs of the run: id, position in the dataset, label or None. Adding the same again is nothing."""
+        self.database.begin()
+        for input_id, position, label in rows:
+            row = InputRow(str(input_id), int(position), None if label is None else int(label))
+            if label is not None and label < 0:
+                raise LedgerError(f"input {row.id}: a label is a class number, or None if unknown; got {label}")
+            known = self._inputs.get(row.id)
+            if known is None:
+                self.database.execute("INSERT INTO inputs VALUES (?, ?, ?, ?)", self.rows.of_input(row))
+                self._inputs[row.id] = row
+            elif known != row:
+                raise ForeignLedger(
+                    f"{self.path} knows input {row.id} at position {known.position} with label {known.label}, "
+                    f"not at position {row.position} with label {row.label}: this is another dataset. "
+                    "Give another file name, or the same data"
+                )
+
+    def record(self, unit: Unit, counts: Counts | Blocks) -> None:
+        """Keep the counts of a unit, shape (blocks, answers). The same again is nothing; votes never count twice."""
+        self.database.begin()
+        self._demand_input(unit.input_id)
+        row = self.rows.of_unit(unit, counts)
+        if unit.input_id not in self._concluded and self.database.execute(_RECORD, row) == 1:
+            return
+        there = self.database.rows(
+            "SELECT * FROM votes WHERE input = ? AND stage = ? AND part = ? AND sigma = ? AND start = ?", row[:5]
+        )
+        for recorded, kept in map(self.rows.unit, there):
+            if recorded == unit and np.array_equal(kept, counts):
+                return
+        raise LedgerError(
+            f"{named(unit)}: {self.path} holds other votes there, or the input is concluded without them. "
+            "Votes are drawn once, so the model, the data or the device is not what it was; nothing was changed"
+        )
+
+    def conclude(self, input_id: str, certificate: Certificate, seconds: float) -> None:
+        """Keep the certificate of an input; from here on its votes are final. The same again is nothing."""
+        self.database.begin()
+        self._demand_input(input_id)
+        if input_id in self._concluded:
+            if (kept := self._certificate(input_id)) != certificate:
+                raise LedgerError(f"input {input_id}: {self.path} holds another certificate: {kept}, not {certificate}")
+            return
+        units = next(self.database.rows("SELECT count(*) FROM votes WHERE input = ?", (input_id,)))[0]
+        row = self.rows.of_certificate(input_id, Concluded(certificate, seconds, units))
+        self.database.execute(f"INSERT INTO certificates VALUES ({', '.join('?' * len(row))})", row)
+        self._concluded.add(input_id)
+
+    def absorb(self, shard: "Ledger") -> None:
+        """Take in all rows of a ledger of the same run over other inputs, or none of them; commits."""
+        shard._trust_header()
+        if differences := self.header.differences(shard.header):
+            raise ForeignLedger(f"{shard.path} is no shard of {self.path}: {'; '.join(differences)}")
+        self.commit()
+        try:
+            with shard.snapshot():
+                self.add_inputs(shard.inputs())
+                for unit, counts in shard._units("SELECT * FROM votes"):
+                    self.record(unit, counts)
+                for input_id, concluded in shard.certificates().items():
+                    self.conclude(input_id, concluded.certificate, concluded.seconds)
+            self.commit()
+        except BaseException:
+            self.database.rollback()
+            self._remember()
+            raise
+
+    # Reading
+
+    def inputs(self) -> list[InputRow]:
+        """The inputs of the run in the order of their positions."""
+        self._trust_header()
+        return [self.rows.input(row) for row in self.database.rows("SELECT * FROM inputs ORDER BY position, id")]
+
+    def concluded(self) -> set[str]:
+        """The inputs that have a certificate."""
+        return {row[0] for row in self.database.rows("SELECT input FROM certificates")}
+
+    def certificates(self) -> dict[str, Concluded]:
+        """The certificates as recorded, by input, in the order of positions."""
+        self._trust_header()
+        query = "SELECT c.* FROM certificates c LEFT JOIN inputs i ON i.id = c.input ORDER BY i.position, c.input"
+        return dict(map(self.rows.certificate, self.database.rows(query)))
+
+    def tally(self, input_id: str) -> Tally:
+        """The votes on one input so far, block by block: where a resumed run goes on."""
+        tally = Tally()
+        for unit, counts in self._units("SELECT * FROM votes WHERE input = ?", (input_id,)):
+            tally.add(unit, counts.astype(np.int64))
+        return tally
+
+    def votes(self, ids: Sequence[str]) -> Votes | DualVotes:
+        """The votes on some inputs, in this order, in the form that rules read."""
+        tallies = {input_id: Tally() for input_id in ids}
+        for first in range(0, len(ids), _AT_ONCE):
+            some = ids[first : first + _AT_ONCE]
+            query = f"SELECT * FROM votes WHERE input IN ({', '.join('?' * len(some))})"
+            # Rows come in the order of the key. Summing here keeps the blocks of a thousand classes out of memory.
+            for _, units in groupby(self._units(query, some), key=lambda found: (found[0].input_id, found[0].stream)):
+                (unit, counts), *rest = units
+                blocks = np.concatenate([counts, *(more for _, more in rest)])
+                tallies[unit.input_id].add(unit, blocks.sum(axis=0, dtype=np.int64, keepdims=True))
+        return self.header.streams.gather([tallies[input_id] for input_id in ids], self.header.plan)
+
+    def first_unit(self, stream: Stream) -> tuple[Unit, Counts] | None:
+        """One recorded unit of a stream, for a resumed run to draw again and compare; None if there is none."""
+        query = "SELECT * FROM votes WHERE stage = ? AND part = ? AND sigma = ? LIMIT 1"
+        for unit, counts in self._units(query, (stream.stage.value, stream.part.value, stream.sigma)):
+            return unit, counts.astype(np.int64)
+        return None
+
+    def _units(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[Unit, Blocks]]:
+        self._trust_header()
+        return map(self.rows.unit, self.database.rows(query, values))
+
+    def _certificate(self, input_id: str) -> Certificate:
+        row = next(self.database.rows("SELECT * FROM certificates WHERE input = ?", (input_id,)))
+        return self.rows.certificate(row)[1].certificate
+
+    def _remember(self) -> None:
+        self._inputs = {row.id: row for row in self.inputs()}
+        self._concluded = self.concluded()
+
+    def _demand_input(self, input_id: str) -> None:
+        if input_id not in self._inputs:
+            raise LedgerError(f"{self.path} has no input {input_id}; add_inputs names the inputs of a run first")
+
+    def _trust_header(self) -> None:
+        if self.header_damage is not None:
+            raise LedgerError(f"{self.path}: {self.header_damage}. No row of it is used; `dualrs verify` says more")
+
+
+def _header_damage(header: Header, fingerprint: str, text: str, seal: str, rows: Rows) -> str | None:
+    if header.fingerprint != fingerprint:
+        return "header: a field that decides votes or certificates was changed after the run began"
+    if seal != rows.seal("header", text):
+        return "header: a field (versions, command, created) was changed after the run began"
+    return None

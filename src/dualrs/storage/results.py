@@ -1,0 +1,90 @@
+"""Results: one row per input, whether it comes from a ledger or from a peer's file; what exports and report read.
+
+Enters: a ledger, or columns. Leaves: columns of equal length. Labels and predictions stand side by side here, but
+they are compared in `correct` only, after certification is over.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrs.certificates import ABSTAIN, Certificates
+from dualrs.certificates import rule as rule_named
+from dualrs.errors import BadTable
+from dualrs.storage.ledger import Ledger
+
+UNLABELLED = -2  # the label of an input whose class is not known; not -1, so that an abstention never equals it
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Columns over inputs.
+
+    ``index`` is the position in the dataset; ``label`` is `UNLABELLED` where not known; ``prediction`` is
+    `ABSTAIN` (-1) and ``radius`` 0 where nothing is claimed; ``seconds`` is NaN where not known; ``sigma_c`` is
+    None where the source does not tell.
+    """
+
+    ids: NDArray[np.str_]
+    index: NDArray[np.int64]
+    label: NDArray[np.int64]
+    prediction: NDArray[np.int64]
+    radius: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    sigma_c: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        columns = (self.ids, self.index, self.label, self.prediction, self.radius, self.seconds, self.sigma_c)
+        shapes = {c.shape for c in columns if c is not None}
+        if shapes != {(len(self.ids),)}:
+            raise BadTable(f"the columns of results must be of one length, got shapes {sorted(shapes)}")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Which inputs have a label."""
+        return np.asarray(self.label != UNLABELLED)
+
+    @property
+    def abstained(self) -> NDArray[np.bool_]:
+        """About which inputs nothing is claimed."""
+        return np.asarray(self.prediction == ABSTAIN)
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """Where a class is claimed and is the label."""
+        return np.asarray((self.prediction == self.label) & self.labelled & ~self.abstained)
+
+
+def derive(ledger: Ledger, rule: str | None = None, alpha: float | None = None) -> tuple[Results, Certificates]:
+    """Derive the certificates of all concluded inputs from their votes, in the order of their positions.
+
+    ``rule`` and ``alpha`` are the run's own unless given. Another one is for looking at: choosing a rule or alpha
+    after seeing the votes is not covered by its guarantee.
+    """
+    chosen = rule_named(ledger.header.rule if rule is None else rule)
+    level = ledger.header.alpha if alpha is None else alpha
+    chosen.check(ledger.header.plan, level)
+    with ledger.snapshot():
+        concluded = ledger.certificates()
+        inputs = [row for row in ledger.inputs() if row.id in concluded]
+        votes = ledger.votes([row.id for row in inputs])
+    certificates = chosen.certify(votes, level)
+    results = Results(
+        ids=np.array([row.id for row in inputs], dtype=np.str_),
+        index=np.array([row.position for row in inputs], dtype=np.int64),
+        label=np.array([UNLABELLED if row.label is None else row.label for row in inputs], dtype=np.int64),
+        prediction=certificates.prediction,
+        radius=certificates.radius,
+        seconds=np.array([concluded[row.id].seconds for row in inputs], dtype=np.float64),
+        sigma_c=certificates.sigma_c,
+    )
+    return results, certificates
+
+
+def results_of(ledger: Ledger, rule: str | None = None, alpha: float | None = None) -> Results:
+    """The results alone, without what the certificates say of their reasons; see `derive`."""
+    return derive(ledger, rule, alpha)[0]
