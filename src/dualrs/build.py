@@ -23,5 +23,5 @@ def build_model(recipe: Recipe, folder: Path | None = None) -> SmoothedModel:
 
 
 def build_data(recipe: Recipe, folder: Path | None = None) -> Dataset:
-    """The dataset that a recipe names."""
-    return as_dataset(resolve(recipe.data, folder), recipe.data)
+    """The dataset that a recipe names; an array without a name is called after its reference, less the folder."""
+    return as_dataset(resolve(recipe.data, folder), Path(recipe.data).name)

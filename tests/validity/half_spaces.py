@@ -9,7 +9,7 @@ a row, so that one call of a rule judges all trials.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -77,10 +77,7 @@ class Problem:
         t = np.atleast_1d(np.asarray(t, dtype=float))
         routed = self.router.probabilities(t, self.sigma_e, len(self.experts)).argmax(axis=1)
         answers = np.stack(
-            [
-                e.probabilities(t, s, self.classes).argmax(axis=1)
-                for e, s in zip(self.experts, self.sigmas, strict=True)
-            ]
+            [e.probabilities(t, s, self.classes).argmax(axis=1) for e, s in zip(self.experts, self.sigmas, strict=True)]
         )
         return answers[routed, np.arange(len(t))]
 
@@ -104,7 +101,8 @@ class Problem:
                 found.append(abs(outside))
         return min(found)
 
-    def draw(self, trials, coupling, seed):
+    @lru_cache(maxsize=8)  # noqa: B019 - problems are few, small and live as long as the tests
+    def draw(self, trials, coupling, seed=0):
         """Votes of every trial. Noise of the experts: their own, that of the router, or its negative."""
         rng = np.random.default_rng(seed)
         counts = {}
@@ -140,41 +138,44 @@ EPSILON = 1e-6  # a margin as good as none
 def class_boundary(level, k=190):
     """The chosen expert's own boundary is nearest: the bottleneck is r_A, as sharp as its level allows."""
     sigma = 0.5
-    cut = sigma * ndtri(edge(k, level))
+    cut = float(sigma * ndtri(edge(k, level)))
     return Problem(half_space(FAR, 0, 1), (half_space(cut, Y, OTHER), always(OTHER)), (sigma, 1.0), cut)
 
 
-def routing_boundary(level, k=190, candidates=2):
+def routing_boundary(level, candidates=2, k=190):
     """The router's boundary is nearest, and beyond it an expert answers that disagrees.
 
     More than two candidates: one takes all votes that the chosen one does not get, so that U_j = 1 - L_A.
     """
     cut = float(ndtri(edge(k, level)))
-    sigmas = (0.5, 1.0, 0.75)[:candidates]
-    experts = (half_space(FAR * 0.5, Y, OTHER), always(OTHER), always(OTHER))[:candidates]
-    return Problem(half_space(cut, 0, 1), experts, sigmas, cut)
+    experts = (half_space(FAR * 0.5, Y, OTHER), always(OTHER), always(OTHER))
+    return Problem(half_space(cut, 0, 1), experts[:candidates], (0.5, 1.0, 0.75)[:candidates], cut)
 
 
-def equal_boundaries(level, k=165):
-    """Router and chosen expert change at the same distance: neither hides behind the other."""
+def equal_boundaries(level, k=190):
+    """Router and chosen expert have the same sigma and change at the same distance.
+
+    On shared noise they cast the same votes and fail together; on antithetic noise they hardly ever do.
+    """
     cut = float(ndtri(edge(k, level)))
-    return Problem(half_space(cut, 0, 1), (half_space(cut, Y, OTHER), always(OTHER)), (0.5, 1.0), cut)
+    return Problem(half_space(cut, 0, 1), (half_space(cut, Y, OTHER), always(OTHER)), (1.0, 0.5), cut)
 
 
-def rival_boundary(router_level, expert_level, candidates, k=150):
+def rival_boundary(router_level, expert_level, candidates, k=165):
     """The router turns to a rival exactly where the rival's expert stops agreeing: r_j = E_j = the true radius.
 
     Either of the two failing makes a false certificate. The rival's sigma is what puts both on their edge.
-    Low probabilities make antithetic votes exclude each other, so that the failures hardly coincide.
+    Votes little above one half make the failures on antithetic noise nearly disjoint.
     """
     cut = float(ndtri(edge(k, router_level)))
-    p_rival = next(p for p in (edge(j, expert_level) for j in range(N)) if ndtri(p) >= cut)
+    p_rival = next(p for p in (edge(j, expert_level) for j in range(N // 2, N)) if ndtri(p) >= cut)
     sigma_rival = float(cut / ndtri(p_rival))  # at most sigma_e
-    experts = (half_space(FAR * 0.5, Y, OTHER), half_space(cut, Y, OTHER), always(OTHER))[:candidates]
-    return Problem(half_space(cut, 0, 1), experts, (0.5, sigma_rival, 0.75)[:candidates], cut)
+    experts = (half_space(FAR * 0.5, Y, OTHER), half_space(cut, Y, OTHER), always(OTHER))
+    sigmas = (0.5, sigma_rival, 0.75)
+    return Problem(half_space(cut, 0, 1), experts[:candidates], sigmas[:candidates], cut, plan=SamplingPlan(100, N))
 
 
-def no_majority(expert_level, k=155):
+def no_majority(expert_level, k=172):
     """Three candidates, none of which has half of the router's votes; the rule of the paper has nothing to say.
 
     The router answers A, B, C in this order along t. A and C tie half way between the cuts, before B is ahead.
@@ -184,35 +185,60 @@ def no_majority(expert_level, k=155):
     first = -0.1
     router = Steps((first, 2 * cut - first), (0, 1, 2))
     experts = (half_space(FAR * 0.25, Y, OTHER), half_space(FAR * 0.5, Y, OTHER), half_space(cut, Y, OTHER))
-    return Problem(router, experts, (0.25, 0.5, 1.0), cut)
+    return Problem(router, experts, (0.25, 0.5, 1.0), cut, plan=SamplingPlan(100, N))
 
 
-def three_way_tie(level):
-    """All three candidates tie at the boundary, where a rival meets its equal share: both forms of E_j are exact.
+def three_way_tie(level, k=50):
+    """All three candidates tie at the boundary, where rival C meets its equal share: both forms of E_C are exact.
 
     q_C is the edge of its upper bound at `level`; expert C disagrees throughout, and expert B agrees.
     """
-    k = 50
-    q_rival = 1 - edge(N - k, level)
-    gap = 2 * float(ndtri(2 / 3))
-    second = float(ndtri(1 - q_rival))
-    first = second - gap
+    second = float(ndtri(edge(N - k, level)))
+    first = second - 2 * float(ndtri(2 / 3))
     experts = (half_space(FAR * 0.25, Y, OTHER), half_space(FAR * 0.5, Y, OTHER), always(OTHER))
     return Problem(Steps((first, second), (0, 1, 2)), experts, (0.25, 0.5, 1.0), (first + second) / 2)
 
 
-def routing_coin_toss(expert_level, k=180):
+def friendly_coin_toss(expert_level, k=180):
     """The router is at a coin toss, and the experts agree up to the boundary of one of them."""
     cut = float(ndtri(edge(k, expert_level)))
     experts = (half_space(FAR * 0.5, Y, OTHER), half_space(cut, Y, OTHER))
-    return Problem(half_space(EPSILON, 0, 1), experts, (0.5, 1.0), cut)
+    return Problem(half_space(EPSILON, 0, 1), experts, (0.5, 1.0), cut, plan=SamplingPlan(10, N))
 
 
 def hostile_coin_toss():
     """The router is at a coin toss between experts that disagree: nothing can be claimed."""
-    return Problem(half_space(EPSILON, 0, 1), (always(Y), always(OTHER)), (0.5, 1.0), EPSILON)
+    experts = (always(Y), always(OTHER))
+    return Problem(half_space(EPSILON, 0, 1), experts, (0.5, 1.0), EPSILON, plan=SamplingPlan(10, N))
 
 
 def class_coin_toss():
     """The router is sure, and its expert is at a coin toss between two classes: nothing can be claimed."""
-    return Problem(half_space(FAR, 0, 1), (half_space(EPSILON, Y, OTHER), always(OTHER)), (0.5, 1.0), EPSILON)
+    experts = (half_space(EPSILON, Y, OTHER), always(OTHER))
+    return Problem(half_space(FAR, 0, 1), experts, (0.5, 1.0), EPSILON, plan=SamplingPlan(10, N))
+
+
+def three_tied_classes():
+    """The router is sure, and its expert has three classes of equal probability, but for the least bit."""
+    third = 0.5 * float(ndtri(2 / 3)) + EPSILON
+    experts = (Steps((-third, third), (0, Y, OTHER)), always(OTHER))
+    return Problem(half_space(FAR, 0, 1), experts, (0.5, 1.0), _tie(third, 0.5), plan=SamplingPlan(10, N))
+
+
+def three_tied_candidates():
+    """The router has three candidates of equal probability, but for the least bit; only one expert says Y."""
+    third = float(ndtri(2 / 3)) + EPSILON
+    experts = (always(Y), always(OTHER), always(OTHER))
+    router = Steps((-third, third), (1, 0, 2))
+    return Problem(router, experts, (0.25, 0.5, 1.0), _tie(third, 1.0), plan=SamplingPlan(10, N))
+
+
+def _tie(third, sigma):
+    """Distance at which the middle slab of half-width `third` is overtaken by the half-space next to it.
+
+    At t: Phi((third - t)/sigma) - Phi((-third - t)/sigma) against Phi((t - third)/sigma); linear so close to 0.
+    """
+    a = third / sigma
+    margin = (2 * ndtr(a) - 1) - ndtr(-a)  # what the slab is ahead by at t = 0
+    slope = np.exp(-a * a / 2) / np.sqrt(2 * np.pi) / sigma  # at which the half-space gains; the slab loses none
+    return float(margin / slope)

@@ -79,7 +79,7 @@ class Certificates(Sequence[Certificate]):
     @classmethod
     def conclude(
         cls,
-        label: NDArray[np.int64],
+        y: NDArray[np.int64],
         sigma_c: Floats,
         r_c: Floats,
         r_sigma: Floats,
@@ -91,7 +91,7 @@ class Certificates(Sequence[Certificate]):
         certified = radius > 0
         undecided = np.where(class_limits, Outcome.CLASS_UNDECIDED.value, Outcome.ROUTER_UNDECIDED.value)
         return cls(
-            prediction=np.where(certified, label, ABSTAIN),
+            prediction=np.where(certified, y, ABSTAIN),
             radius=np.where(certified, radius, 0.0),
             sigma_c=sigma_c,
             r_sigma=r_sigma,

@@ -18,10 +18,10 @@ def cohen(votes: Votes, alpha: float) -> Certificates:
     Assumes: votes on independent noise; estimation votes independent of selection votes; n fixed beforehand.
     """
     level = ErrorBudget(alpha).alpha
-    label = top(votes)
-    p_lower = lower(of_class(votes, label), votes.sampled, level)
+    y = top(votes)
+    p_lower = lower(of_class(votes, y), votes.sampled, level)
     return Certificates.conclude(
-        label,
+        y,
         sigma_c=np.full(len(votes), votes.sigma),
         r_c=gaussian_radius(votes.sigma, p_lower),
         r_sigma=np.full(len(votes), np.inf),  # no router, nothing to lose

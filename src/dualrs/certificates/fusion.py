@@ -28,14 +28,14 @@ def fusion(votes: DualVotes, alpha: float, pair: bool = False) -> Certificates:
     without votes counts as never agreeing, so it may be left unsampled for any reason. ``pair`` replaces the
     form of every r_i by the pair bound; it must be fixed before the estimation votes, as the rule itself.
     """
-    chosen, label = candidate_and_class(votes)
+    chosen, y = candidate_and_class(votes)
     levels = ErrorBudget(alpha).fusion(len(votes.experts))
     rows = np.arange(len(votes))
     is_chosen = np.arange(len(votes.experts))[:, None] == chosen  # (candidates, inputs)
 
     agreement = np.stack(
         [
-            _agreement_radius(e, label, np.where(is_chosen[i], levels.chosen, levels.other), pair)
+            _agreement_radius(e, y, np.where(is_chosen[i], levels.chosen, levels.other), pair)
             for i, e in enumerate(votes.experts)
         ]
     )
@@ -44,7 +44,7 @@ def fusion(votes: DualVotes, alpha: float, pair: bool = False) -> Certificates:
     weakest = per_rival.argmin(axis=0)
     names = np.array([rival(s) for s in votes.sigmas])
     return Certificates.conclude(
-        label,
+        y,
         sigma_c=np.array(votes.sigmas)[chosen],
         r_c=agreement[chosen, rows],
         r_sigma=per_rival[weakest, rows],
@@ -57,25 +57,25 @@ def helpful_experts(votes: DualVotes, alpha: float, pair: bool = False) -> NDArr
 
     Expert j matters where E_j < r_A and r_A > 0. Leaving the others out is sound and loses nothing.
     """
-    chosen, label = candidate_and_class(votes)
+    chosen, y = candidate_and_class(votes)
     levels = ErrorBudget(alpha).fusion(len(votes.experts))
     exclusion = _exclusion_radii(votes.router, chosen, levels)
-    agreement = np.stack([_agreement_radius(e, label, np.asarray(levels.chosen), pair) for e in votes.experts])
+    agreement = np.stack([_agreement_radius(e, y, np.asarray(levels.chosen), pair) for e in votes.experts])
     r_chosen = agreement[chosen, np.arange(len(votes))]
     unsampled = np.stack([e.sampled == 0 for e in votes.experts])
     return np.asarray(unsampled & (exclusion < r_chosen) & (r_chosen > 0))
 
 
-def _agreement_radius(expert: Votes, label: Indices, level: Floats, pair: bool) -> Floats:
-    """A radius within which this expert answers ``label``; -inf where it has no votes."""
-    n, for_label = expert.sampled, of_class(expert, label)
+def _agreement_radius(expert: Votes, y: Indices, level: Floats, pair: bool) -> Floats:
+    """A radius within which this expert answers ``y``; -inf where it has no votes."""
+    n, for_y = expert.sampled, of_class(expert, y)
     if not pair:
-        return gaussian_radius(expert.sigma, lower(for_label, n, level))
+        return gaussian_radius(expert.sigma, lower(for_y, n, level))
     if expert.answers < 3:
         raise UnusableVotes("the pair bound needs more than two classes; use rule fusion")
     others = expert.estimation.copy()
-    np.put_along_axis(others, label[:, None], -1, axis=1)
-    return pair_radius(expert.sigma, lower(for_label, n, level / 2), upper(others.max(axis=1), n, level / 2))
+    np.put_along_axis(others, y[:, None], 0, axis=1)
+    return pair_radius(expert.sigma, lower(for_y, n, level / 2), upper(others.max(axis=1), n, level / 2))
 
 
 def _exclusion_radii(router: Votes, chosen: Indices, levels: FusionLevels) -> Floats:

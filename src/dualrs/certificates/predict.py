@@ -87,12 +87,12 @@ def _p_value(counts: Counts) -> Floats:
 
 
 def _conclude(
-    label: NDArray[np.int64], sigma_c: Floats, routed: NDArray[np.bool_], classified: NDArray[np.bool_]
+    y: NDArray[np.int64], sigma_c: Floats, routed: NDArray[np.bool_], classified: NDArray[np.bool_]
 ) -> Predictions:
     undecided = np.where(routed, Outcome.CLASS_UNDECIDED.value, Outcome.ROUTER_UNDECIDED.value)
     decided = routed & classified
     return Predictions(
-        prediction=np.where(decided, label, ABSTAIN),
+        prediction=np.where(decided, y, ABSTAIN),
         sigma_c=sigma_c,
         outcome=np.where(decided, Outcome.CERTIFIED.value, undecided),
     )

@@ -77,11 +77,12 @@ def rule(name: str) -> Rule:
         if min(levels) <= 0:
             raise BadSetting(f"rule {name!r}: each stage needs a positive share of alpha")
         return TwoStage(name, lambda v, a: paper(v, a, split), lambda a: min(ErrorBudget(a).split(*split)))
+    # The level given is the strictest that must exceed 1/2 even if all votes agree; for fusion that is r_j's.
     known: dict[str, Rule] = {
         "cohen": OneStage("cohen", cohen, lambda a: a),
         "paper": TwoStage("paper", paper, lambda a: min(ErrorBudget(a).split(1, 1))),
         "nosplit": TwoStage("nosplit", nosplit, lambda a: a),
-        "fusion": TwoStage("fusion", fusion, lambda a: a, helpful_experts),
+        "fusion": TwoStage("fusion", fusion, lambda a: a / 2, helpful_experts),
         "fusion-pair": TwoStage(
             "fusion-pair",
             lambda v, a: fusion(v, a, pair=True),

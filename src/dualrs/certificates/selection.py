@@ -26,9 +26,9 @@ def candidate_and_class(votes: DualVotes) -> tuple[Indices, Indices]:
     return chosen, np.asarray(selection.argmax(axis=1))
 
 
-def of_class(votes: Votes, label: Indices) -> Indices:
+def of_class(votes: Votes, y: Indices) -> Indices:
     """Estimation votes for one given class per input; shape (inputs,)."""
-    return np.asarray(np.take_along_axis(votes.estimation, label[:, None], axis=1)[:, 0])
+    return np.asarray(np.take_along_axis(votes.estimation, y[:, None], axis=1)[:, 0])
 
 
 def _demand(present: NDArray[np.bool_], what: str) -> None:

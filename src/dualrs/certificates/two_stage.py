@@ -39,15 +39,15 @@ def nosplit(votes: DualVotes, alpha: float) -> Certificates:
 
 
 def _smaller_of_two(votes: DualVotes, levels: StageLevels) -> Certificates:
-    chosen, label = candidate_and_class(votes)
+    chosen, y = candidate_and_class(votes)
     rows = np.arange(len(votes))
     sigma_c = np.array(votes.sigmas)[chosen]
-    for_class = np.stack([of_class(e, label) for e in votes.experts])[chosen, rows]
+    for_class = np.stack([of_class(e, y) for e in votes.experts])[chosen, rows]
     sampled = np.stack([e.sampled for e in votes.experts])[chosen, rows]
     p_router = lower(of_class(votes.router, chosen), votes.router.sampled, levels.router)
     p_class = lower(for_class, sampled, levels.classifier)
     return Certificates.conclude(
-        label,
+        y,
         sigma_c=sigma_c,
         r_c=gaussian_radius(sigma_c, p_class),
         r_sigma=gaussian_radius(votes.router.sigma, p_router),

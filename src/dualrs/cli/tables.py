@@ -21,7 +21,8 @@ def print_summary(summary: Summary, title: str, unfinished: int = 0) -> None:
     else:
         reached = [i for i, a in enumerate(summary.accuracy) if a > 0]
         last = min(max(reached, default=0) + 2, len(summary.radii))  # one column of zeros ends the table
-        table = Table(title="certified accuracy at L2 radius", title_justify="left", title_style="")
+        console.print("certified accuracy at L2 radius")
+        table = Table()
         for radius in summary.radii[:last]:
             table.add_column(f"{radius:g}", justify="right")
         table.add_row(*(f"{100 * a:.1f}%" for a in summary.accuracy[:last]))

@@ -18,6 +18,7 @@ from dualrs.storage.header import FORMAT
 Row = tuple[Any, ...]
 
 APPLICATION = 0x4452534C  # "DRSL": tells a ledger from any other SQLite file
+SMALLEST = 512  # bytes of an SQLite file with anything in it
 PATIENCE = 5.0  # seconds to wait for another process' lock
 KEPT = "What was committed before is kept, and the same command goes on from there"
 DAMAGED = "restore a copy of it, or give another file name to start afresh"
@@ -189,12 +190,14 @@ def _is_empty(path: Path) -> bool:
         raise LedgerError(f"{path} is a folder; give the name of a ledger file")
     try:
         with path.open("rb") as file:
-            magic = file.read(16)
+            start = file.read(SMALLEST)
     except OSError as error:
         raise LedgerError(f"{path} cannot be read: {error.strerror}") from error
-    if magic and magic != b"SQLite format 3\0":
+    if start and not start.startswith(b"SQLite format 3\0"):
         raise LedgerError(f"{path} is not a ledger: it does not begin as an SQLite file does; give another file name")
-    return not magic
+    if 0 < len(start) < SMALLEST:  # SQLite would take it for an empty one
+        raise LedgerError(f"{path} is cut short: {DAMAGED}")
+    return not start
 
 
 def _sentence(path: Path, error: sqlite3.Error) -> str:

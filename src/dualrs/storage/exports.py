@@ -36,18 +36,19 @@ def write(results: Results, path: str | PathLike[str]) -> None:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears at ``path`` when it is complete, or not at all."""
+def whole_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write, which takes its place at ``path`` only when all of it is written."""
+    path = Path(path)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
-            with beside.open("xb") as file:
+            with beside.open("wb") as file:
                 yield file
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
     except OSError as error:
-        raise DualrsError(f"cannot write {path}: {error.strerror or error}. No file was left there") from error
+        raise DualrsError(f"cannot write {path}: {error.strerror or error}. Nothing was changed there") from error
 
 
 def _columns(results: Results) -> Table:

@@ -86,5 +86,5 @@ def derive(ledger: Ledger, rule: str | None = None, alpha: float | None = None) 
 
 
 def results_of(ledger: Ledger, rule: str | None = None, alpha: float | None = None) -> Results:
-    """The results alone, without what the certificates say of their reasons; see `derive`."""
+    """The results of `derive`, without what only a certificate tells."""
     return derive(ledger, rule, alpha)[0]

@@ -99,9 +99,8 @@ class _Examination:
         if unit.start < self.reached.get(place, 0):
             raise LedgerError(f"{named(unit)}: some of these votes are recorded twice")
         self.reached[place] = unit.stop
-        tally = self.tallies.setdefault(unit.input_id, Tally())
-        before = tally.total(unit.stream, counts.shape[1])
-        tally.counts[unit.stream] = {0: (before + counts.sum(axis=0, dtype=np.int64))[None]}
+        parts = self.tallies.setdefault(unit.input_id, Tally()).counts.setdefault(unit.stream, {})
+        parts.setdefault(0, np.zeros((1, counts.shape[1]), dtype=np.int64))[0] += counts.sum(axis=0, dtype=np.int64)
 
     def _check_complete(self, input_id: str, certificate: Recorded) -> None:
         held, plan = self.units[input_id], self.ledger.header.plan

@@ -13,7 +13,7 @@ from dualrs.certificates.certificate import rival
 def three():
     """One certified and limited by the class, one by a rival, one that abstains for each reason."""
     return Certificates.conclude(
-        label=np.array([7, 2, 3, 4]),
+        y=np.array([7, 2, 3, 4]),
         sigma_c=np.array([0.25, 0.5, 0.5, 1.0]),
         r_c=np.array([0.12999, 0.9, -0.1, 0.4]),
         r_sigma=np.array([0.5, 0.30001, 0.2, 0.0]),

@@ -1,0 +1,142 @@
+"""Imports point one way only. A companion proves that the check can fail."""
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "dualrs"
+
+ARITHMETIC = {"errors", "theory", "votes", "certificates"}
+SAMPLING = {"errors", "votes", "data", "models", "sampling"}
+# A room, and the rooms that it may import besides itself.
+MAY_IMPORT = {
+    "version": set(),
+    "errors": set(),
+    "theory": {"errors"},
+    "votes": {"errors", "theory"},
+    "certificates": {"errors", "theory", "votes"},
+    "storage": ARITHMETIC,
+    "report": ARITHMETIC | {"storage"},
+    "data": {"errors"},
+    "models": {"errors"},
+    "sampling": SAMPLING,
+    "policy": ARITHMETIC,
+    "collect": SAMPLING | {"policy"},
+    "smoothed": SAMPLING | ARITHMETIC | {"policy", "collect"},
+    "jobs": SAMPLING | ARITHMETIC | {"policy", "collect", "smoothed", "storage"},
+    "config": {"errors"},
+    "references": {"errors"},
+    "build": {"errors", "config", "references", "data", "smoothed"},
+}
+FRONT_DOORS = {"__init__", "cli"}  # may import anything
+MAY_IMPORT_TORCH = {"models", "sampling", "smoothed"} | FRONT_DOORS
+
+
+def violations(source: Path) -> list[str]:
+    """Every import in a source tree that points the wrong way."""
+    found = []
+    for path in sorted(source.rglob("*.py")):
+        room = path.relative_to(source).parts[0].removesuffix(".py")
+        for module in imported(ast.parse(path.read_text())):
+            top, _, rest = module.partition(".")
+            if top == "torch" and room not in MAY_IMPORT_TORCH:
+                found.append(f"{path.name} ({room}) imports torch")
+            if top != "dualrs" or room in FRONT_DOORS:
+                continue
+            target = rest.split(".")[0] or "__init__"
+            if target != room and target not in MAY_IMPORT.get(room, set()):
+                found.append(f"{path.name} ({room}) imports {target}")
+    return found
+
+
+def imported(tree: ast.Module) -> list[str]:
+    """Modules that a file imports when it runs; imports for type checkers only do not count."""
+    names = []
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Import):
+                names += [alias.name for alias in inner.names]
+            elif isinstance(inner, ast.ImportFrom):
+                names.append(inner.module or "")
+                if inner.module == "dualrs":
+                    names += [f"dualrs.{alias.name}" for alias in inner.names]
+    return names
+
+
+def identifiers(room: Path) -> set[str]:
+    names = set()
+    for path in room.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names |= {
+                getattr(node, field) for field in ("id", "arg", "attr") if isinstance(getattr(node, field, 0), str)
+            }
+    return names
+
+
+def test_imports_point_one_way():
+    assert violations(SOURCE) == []
+
+
+def test_every_room_has_a_rule():
+    rooms = {p.relative_to(SOURCE).parts[0].removesuffix(".py") for p in SOURCE.rglob("*.py")}
+    assert rooms == set(MAY_IMPORT) | FRONT_DOORS
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "complaint"),
+    [
+        ("theory/bounds.py", "import torch", "imports torch"),
+        ("certificates/cohen.py", "from dualrs.sampling.engine import Engine", "imports sampling"),
+        ("sampling/engine.py", "from dualrs.theory.budget import ErrorBudget", "imports theory"),
+        ("storage/ledger.py", "def f():\n    from dualrs.data import dataset", "imports data"),
+        ("data/dataset.py", "from dualrs import smoothed", "imports smoothed"),
+        ("models/noisy.py", "import dualrs.data.images", "imports data"),
+    ],
+)
+def test_the_check_can_fail(tmp_path, file, line, complaint):
+    path = tmp_path / file
+    path.parent.mkdir()
+    path.write_text(line + "\n")
+    assert [v for v in violations(tmp_path) if complaint in v]
+
+
+def test_sampling_knows_nothing_of_alpha_or_labels():
+    assert not {"alpha", "label", "labels", "rule"} & identifiers(SOURCE / "sampling")
+
+
+@pytest.mark.parametrize("room", ["theory", "certificates"])
+def test_arithmetic_knows_no_labels(room):
+    assert not {"label", "labels"} & identifiers(SOURCE / room)
+
+
+def quickest(command: list[str]) -> float:
+    """The least of five runs: what the command needs when the machine does nothing else."""
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def test_importing_dualrs_is_quick_and_leaves_torch_alone():
+    program = "import dualrs, sys; assert not {'torch', 'scipy', 'numpy'} & set(sys.modules)"
+    assert quickest([sys.executable, "-c", program]) < 0.3
+
+
+def test_results_can_be_read_without_torch():
+    program = "import sys; sys.modules['torch'] = None; import dualrs.storage, dualrs.report.summary, dualrs.policy"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_help_is_quick():
+    assert (
+        quickest([sys.executable, "-c", "import sys; sys.argv[1:] = ['--help']; from dualrs.cli import main; main()"])
+        < 0.5
+    )

@@ -1,0 +1,117 @@
+import json
+
+import numpy as np
+import pytest
+from storage_cases import a_header, one_stage_header
+
+from dualrs.errors import BadSetting, LedgerError
+from dualrs.storage import Header
+from dualrs.votes import SamplingPlan, Streams
+
+DECIDING = {
+    "format": 2,
+    "rule": "paper",
+    "alpha": 0.001,
+    "seed": 8,
+    "n0": 60,
+    "n": 2400,
+    "sigmas": (0.25, 0.5, 0.75),
+    "sigma_e": 1.5,
+    "classes": 6,
+    "image_shape": (3, 32, 33),
+    "batch_size": 200,
+    "dtype": "float16",
+    "device": "cuda",
+    "models": {"router": "aa", "class": "other"},
+    "dataset": "cifar10",
+    "dataset_fingerprint": "dd",
+    "noise": "stream-2",
+}
+INFORMATIONAL = {"versions": {"dualrs": "9"}, "command": "another", "created": "later"}
+
+
+def test_every_field_is_known_to_decide_or_not():
+    assert set(DECIDING) | set(INFORMATIONAL) == set(json.loads(a_header().to_json()))
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_a_deciding_field_changes_the_fingerprint_and_is_named_with_both_values(name):
+    ours, theirs = a_header(), a_header(**{name: DECIDING[name]})
+    assert ours.fingerprint != theirs.fingerprint
+    (sentence,) = ours.differences(theirs)
+    assert ("class" if name == "models" else name) in sentence
+    if name != "models":
+        assert str(getattr(ours, name)) in sentence
+        assert str(DECIDING[name]) in sentence
+
+
+@pytest.mark.parametrize("name", INFORMATIONAL)
+def test_an_informational_field_decides_nothing(name):
+    ours, theirs = a_header(), a_header(**{name: INFORMATIONAL[name]})
+    assert ours.fingerprint == theirs.fingerprint
+    assert ours.differences(theirs) == []
+    assert ours != theirs
+
+
+def test_a_model_on_one_side_only_is_named():
+    ours, theirs = a_header(), a_header(models={"router": "aa", "class 0.5": "bb"})
+    assert ours.differences(theirs) == [
+        "model 'class' is bb on record but nothing was given",
+        "model 'class 0.5' is nothing on record but bb was given",
+    ]
+
+
+@pytest.mark.parametrize("header", [a_header(), one_stage_header()], ids=["dual", "one stage"])
+def test_json_round_trip(header):
+    again = Header.from_json(header.to_json())
+    assert again == header
+    assert again.fingerprint == header.fingerprint
+    assert again.to_json() == header.to_json()
+
+
+def test_floats_survive_exactly():
+    header = a_header(sigmas=(0.1 + 0.2, np.nextafter(0.5, 1)), sigma_e=1 / 3 + 1, alpha=1e-300)
+    assert Header.from_json(header.to_json()) == header
+
+
+def test_the_spelling_of_a_value_does_not_matter():
+    plain = a_header(sigmas=(0.5, 1.0), sigma_e=1.0, n=1000)
+    odd = a_header(sigmas=[np.float64(0.5), 1], sigma_e=1, n=np.int64(1000), image_shape=[3, 32, 32])
+    assert plain == odd
+    assert plain.fingerprint == odd.fingerprint
+
+
+def test_plan_and_streams():
+    assert a_header().plan == SamplingPlan(50, 2300)
+    assert a_header().streams == Streams((0.25, 0.5, 1.0), 5, 1.0)
+    assert one_stage_header().streams == Streams((0.5,), 5, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"alpha": float("nan")},
+        {"alpha": "0.1"},
+        {"n": 10.5},
+        {"sigmas": ()},
+        {"sigmas": (0.5, 0.5)},
+        {"sigmas": (0.5, -1.0)},
+        {"classes": 0},
+        {"image_shape": (32, 32)},
+        {"rule": 3},
+        {"models": {"router": 1}},
+    ],
+    ids=str,
+)
+def test_nonsense_is_refused(changes):
+    with pytest.raises(BadSetting):
+        a_header(**changes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "{}", a_header().to_json().replace('"n0"', '"n00"'), a_header().to_json()[:-1] + ',"x":1}'],
+)
+def test_unreadable_json_is_a_ledger_error(text):
+    with pytest.raises(LedgerError):
+        Header.from_json(text)

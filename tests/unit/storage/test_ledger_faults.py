@@ -1,0 +1,323 @@
+"""Ledgers that meet full disks, damage, strangers and each other: always a sentence, never a sqlite3 traceback."""
+
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from storage_cases import a_header, a_unit, edit, finish, finished, names, units_of
+
+from dualrs.errors import DualrsError, LedgerError
+from dualrs.storage import Ledger, database, verify
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory):
+    return finished(tmp_path_factory.mktemp("ledgers") / "run.ledger", count=4)
+
+
+@pytest.fixture
+def path(pristine, tmp_path):
+    return Path(shutil.copy(pristine, tmp_path / "run.ledger"))
+
+
+def examine(path):
+    """What a reader hears about a file: problems, or the one sentence that refuses it."""
+    try:
+        with Ledger.open(path) as ledger:
+            problems = verify(ledger)
+            try:
+                ledger.votes(names(4))
+                ledger.certificates()
+                ledger.inputs()
+            except DualrsError as error:
+                return [*problems, str(error)]
+            return problems
+    except LedgerError as error:
+        return [str(error)]
+
+
+class TestNotALedger:
+    def test_missing(self, tmp_path):
+        with pytest.raises(LedgerError, match="there is no ledger"):
+            Ledger.open(tmp_path / "none")
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("open_", [Ledger.open, lambda p: Ledger.create_or_resume(p, a_header())])
+    def test_a_folder(self, tmp_path, open_):
+        with pytest.raises(LedgerError, match="is a folder"):
+            open_(tmp_path)
+
+    @pytest.mark.parametrize("content", [b"x", b"idx\tlabel\n" * 100, bytes(4096), b"SQLite format"], ids=repr)
+    @pytest.mark.parametrize("open_", [Ledger.open, lambda p: Ledger.create_or_resume(p, a_header())])
+    def test_some_other_file_is_refused_and_left_alone(self, tmp_path, content, open_):
+        (tmp_path / "file").write_bytes(content)
+        with pytest.raises(LedgerError, match="is not a ledger"):
+            open_(tmp_path / "file")
+        assert (tmp_path / "file").read_bytes() == content
+
+    @pytest.mark.parametrize("open_", [Ledger.open, lambda p: Ledger.create_or_resume(p, a_header())])
+    def test_an_sqlite_file_of_something_else_is_refused_and_left_alone(self, tmp_path, open_):
+        edit(tmp_path / "file", "CREATE TABLE header (fingerprint, fields, seal)")
+        before = (tmp_path / "file").read_bytes()
+        with pytest.raises(LedgerError, match="not a ledger of dualrs"):
+            open_(tmp_path / "file")
+        assert (tmp_path / "file").read_bytes() == before
+
+    def test_a_ledger_of_a_later_format(self, path):
+        edit(path, "PRAGMA user_version = 9")
+        with pytest.raises(LedgerError, match="format 9"):
+            Ledger.open(path)
+
+    def test_no_folder_to_write_in(self, tmp_path):
+        with pytest.raises(LedgerError, match="there is no folder"):
+            Ledger.create_or_resume(tmp_path / "no" / "run.ledger", a_header())
+
+
+class TestDamage:
+    def test_cut_short_anywhere(self, pristine, tmp_path):
+        content = pristine.read_bytes()
+        rng = random.Random(0)
+        offsets = {1, 15, 16, 17, 50, 99, 100, 101, 511, 512, 4095, 4096, 4097, len(content) - 1}
+        for offset in sorted(offsets | {rng.randrange(len(content)) for _ in range(150)}):
+            path = tmp_path / "cut.ledger"
+            path.write_bytes(content[:offset])
+            assert examine(path), f"cut at {offset} of {len(content)} and nobody noticed"
+            with pytest.raises(LedgerError):
+                Ledger.create_or_resume(path, a_header())
+            path.unlink()
+
+    def test_bytes_overwritten_anywhere(self, pristine, tmp_path):
+        content = pristine.read_bytes()
+        rng = random.Random(1)
+        noticed = 0
+        for _ in range(300):
+            spoiled = bytearray(content)
+            start = rng.randrange(len(content))
+            length = rng.choice([1, 1, 1, 8, 200, 5000])
+            spoiled[start : start + length] = rng.randbytes(len(spoiled[start : start + length]))
+            path = tmp_path / "spoiled.ledger"
+            path.write_bytes(spoiled)
+            noticed += bool(examine(path))  # the rest fell on unused bytes; the point is: no other exception
+            path.unlink()
+        assert noticed > 200
+
+    def test_a_write_ahead_log_cut_short_gives_an_earlier_state(self, tmp_path):
+        with Ledger.create_or_resume(tmp_path / "run.ledger", a_header()) as ledger:
+            ledger.add_inputs((name, i, 0) for i, name in enumerate(names(4)))
+            for name in names(4):
+                finish(ledger, [name])
+                ledger.commit()
+            for file in tmp_path.iterdir():
+                if not file.name.endswith("-shm"):
+                    shutil.copy(file, tmp_path / file.name.replace("run", "copy"))
+        log = tmp_path / "copy.ledger-wal"
+        content = log.read_bytes()
+        lengths = set()
+        for fraction in (0, 0.01, 0.3, 0.6, 0.999, 1):
+            log.write_bytes(content[: int(fraction * len(content))])
+            with Ledger.open(tmp_path / "copy.ledger") as ledger:
+                assert verify(ledger) == []
+                lengths.add(len(ledger.concluded()))
+        assert {0, 4} < lengths
+
+    @pytest.mark.parametrize("table", ["header", "inputs", "votes", "certificates"])
+    def test_a_table_is_gone(self, path, table):
+        edit(path, f"DROP TABLE {table}")
+        assert any("lacks a part of a ledger" in problem for problem in examine(path))
+
+    @pytest.mark.parametrize("rows", ["DELETE FROM header", "INSERT INTO header SELECT * FROM header"])
+    def test_no_header_or_two(self, path, rows):
+        edit(path, rows)
+        with pytest.raises(LedgerError, match="headers where a ledger has one"):
+            Ledger.open(path)
+
+    @pytest.mark.parametrize("value", [None, 3, b"\xff\xfe", "{}"], ids=repr)
+    def test_a_header_which_is_not_one(self, path, value):
+        edit(path, "CREATE TABLE other AS SELECT * FROM header")
+        edit(path, "DROP TABLE header")
+        edit(path, "ALTER TABLE other RENAME TO header")
+        edit(path, "UPDATE header SET fields = ?", value)
+        with pytest.raises(LedgerError, match="damaged or was edited"):
+            Ledger.open(path)
+
+    @pytest.mark.parametrize(
+        ("table", "column"),
+        [
+            *(("inputs", c) for c in ("id", "position", "label", "seal")),
+            *(("votes", c) for c in ("input", "stage", "part", "sigma", "start", "stop", "counts", "seal")),
+            *(("certificates", c) for c in ("input", "prediction", "radius", "r_c", "outcome", "units", "seal")),
+        ],
+    )
+    @pytest.mark.parametrize("value", ["nonsense", b"\xff\xfe", -1, 1.5, 10**15], ids=repr)
+    def test_any_value_in_any_column_is_a_problem_and_no_crash(self, path, table, column, value):
+        key = "id" if table == "inputs" else "input"
+        more = "AND stage = 'class' AND part = 'estimation' AND sigma = 0.5 AND start = 1000" * (table == "votes")
+        assert edit(path, f"UPDATE {table} SET {column} = ? WHERE {key} = 'toy/1' {more}", value) == 1
+        assert examine(path)
+
+    def test_text_that_is_not_utf8_hides_nothing_else(self, path):
+        edit(path, "UPDATE certificates SET limited_by = CAST(x'FFFE' AS TEXT) WHERE input = 'toy/1'")
+        edit(path, "UPDATE certificates SET radius = 9 WHERE input = 'toy/3'")
+        problems = "\n".join(examine(path))
+        assert "input toy/1" in problems
+        assert "input toy/3" in problems
+
+
+class TestNoRoom:
+    def test_a_full_database_keeps_what_was_committed(self, tmp_path):
+        path = tmp_path / "run.ledger"
+        ledger = Ledger.create_or_resume(path, a_header())
+        ledger.add_inputs((name, i, 0) for i, name in enumerate(names(200)))
+        ledger.commit()
+        pages = next(ledger.database.rows("PRAGMA page_count"))[0]
+        ledger.database.execute(f"PRAGMA max_page_count = {pages + 8}")
+        done = []
+
+        def fill():
+            with ledger:
+                for name in names(200):
+                    for unit, counts in units_of(ledger.header, name):
+                        ledger.record(unit, counts)
+                    ledger.commit()
+                    done.append(name)
+
+        with pytest.raises(LedgerError, match=r"no room left.*committed before is kept"):
+            fill()
+        assert 0 < len(done) < 200
+        with Ledger.create_or_resume(path, a_header()) as again:
+            for name in done:
+                for unit, _ in units_of(again.header, name):
+                    assert again.tally(name).holds(unit)
+            assert again.tally(names(200)[len(done)]).counts == {}
+            finish(again, names(200))
+            assert verify(again) == []
+
+    def test_after_a_failure_nothing_more_is_written(self, tmp_path):
+        with Ledger.create_or_resume(tmp_path / "run.ledger", a_header()) as ledger:
+            pages = next(ledger.database.rows("PRAGMA page_count"))[0]
+            ledger.database.execute(f"PRAGMA max_page_count = {pages}")
+            with pytest.raises(LedgerError, match="no room left"):
+                ledger.add_inputs((f"a long name {i}" * 50, i, 0) for i in range(1000))
+            ledger.database.execute("PRAGMA max_page_count = 100000")
+            with pytest.raises(LedgerError, match="open it again"):
+                ledger.add_inputs([("a", 0, 0)])
+        with Ledger.open(tmp_path / "run.ledger") as ledger:
+            assert ledger.inputs() == []
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on file sizes")
+    def test_a_limit_on_file_size(self, tmp_path):
+        script = """
+            import sys
+            from storage_cases import a_header, finish, names
+            from dualrs.errors import LedgerError
+            from dualrs.storage import Ledger
+            try:
+                with Ledger.create_or_resume("run.ledger", a_header()) as ledger:
+                    ledger.add_inputs((name, i, 0) for i, name in enumerate(names(200)))
+                    ledger.commit()
+                    for name in names(200):
+                        finish(ledger, [name])
+                        ledger.commit()
+            except LedgerError as error:
+                print(error)
+                sys.exit(2)
+        """
+        run = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script)],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(Path(__file__).parent)},
+            capture_output=True,
+            text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)),
+        )
+        assert (run.returncode, run.stderr) == (2, "")
+        assert "committed before is kept" in run.stdout
+        with Ledger.create_or_resume(tmp_path / "run.ledger", a_header()) as ledger:
+            assert verify(ledger) == []
+            assert 0 < len(ledger.concluded()) < 200
+            finish(ledger, [n for n in names(200) if n not in ledger.concluded()])
+
+
+class TestSeveralProcesses:
+    def test_two_writers_at_once(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(database, "PATIENCE", 0.05)
+        with Ledger.create_or_resume(tmp_path / "run.ledger", a_header()) as first:
+            first.add_inputs([("a", 0, 0)])
+            first.commit()
+            with Ledger.create_or_resume(tmp_path / "run.ledger", a_header()) as second:
+                first.record(*a_unit(first.header, "a"))
+                with pytest.raises(LedgerError, match="another process is writing"):
+                    second.add_inputs([("b", 1, 0)])
+
+    def test_two_writers_by_turns_never_count_twice(self, tmp_path):
+        with (
+            Ledger.create_or_resume(tmp_path / "run.ledger", a_header()) as first,
+            Ledger.create_or_resume(tmp_path / "run.ledger", a_header()) as second,
+        ):
+            for ledger in (first, second):
+                ledger._remember()
+                ledger.add_inputs([("a", 0, 0)])
+                finish(ledger, ["a"])
+                ledger.commit()
+            assert verify(first) == []
+
+    def test_a_writer_killed_while_founding_leaves_nothing_in_the_way(self, tmp_path):
+        """A rollback journal beside an unfinished file: SQLite undoes it, and the run begins anew."""
+        script = """
+            import os, sqlite3
+            from dualrs.storage.database import SCHEMA, APPLICATION
+            connection = sqlite3.connect("run.ledger", isolation_level=None)
+            connection.execute("PRAGMA cache_size = 1")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            for table in SCHEMA:
+                connection.execute(table)
+            for i in range(3000):  # spills to disk before the commit that never comes
+                connection.execute("INSERT INTO header VALUES (?, ?, ?)", (str(i) * 50, "x", "y"))
+            os.kill(os.getpid(), 9)
+        """
+        subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=tmp_path, check=False)
+        assert (tmp_path / "run.ledger").stat().st_size > 0
+        assert (tmp_path / "run.ledger-journal").exists()
+        with pytest.raises(LedgerError):
+            Ledger.open(tmp_path / "run.ledger")
+        finished(tmp_path / "run.ledger", count=1)
+        assert examine(tmp_path / "run.ledger") == []
+
+    def test_a_killed_run_can_be_read_without_touching_its_file(self, tmp_path):
+        script = """
+            import os
+            from storage_cases import a_header, finish, names
+            from dualrs.storage import Ledger
+            ledger = Ledger.create_or_resume("run.ledger", a_header())
+            ledger.add_inputs((name, i, 0) for i, name in enumerate(names(4)))
+            finish(ledger, names(3))
+            ledger.commit()
+            finish(ledger, names(4)[3:])
+            os.kill(os.getpid(), 9)
+        """
+        subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script)],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(Path(__file__).parent)},
+            check=False,
+        )
+        before = (tmp_path / "run.ledger").read_bytes()
+        with Ledger.open(tmp_path / "run.ledger") as ledger:
+            assert ledger.concluded() == set(names(3))
+            assert verify(ledger) == []
+        assert (tmp_path / "run.ledger").read_bytes() == before
+        with Ledger.create_or_resume(tmp_path / "run.ledger", a_header()) as ledger:
+            finish(ledger, names(4)[3:])
+            assert verify(ledger) == []
+        assert [p.name for p in tmp_path.iterdir()] == ["run.ledger"]
+
+
+def test_an_unforeseen_complaint_of_sqlite_is_a_sentence_too(path):
+    with Ledger.open(path) as ledger, pytest.raises(LedgerError, match="cannot be used"):
+        list(ledger.database.rows("SELECT ?", ()))
