@@ -29,7 +29,7 @@ def routing_ignored(name):
     """The radius of the class alone, as if the router could not change its mind."""
 
     def certify(votes):
-        chosen, label = candidate_and_class(votes)
+        _, label = candidate_and_class(votes)
         found = rule(name).certify(votes, ALPHA)
         return Certificates.conclude(label, found.sigma_c, found.r_c, np.full(len(votes), np.inf), found.limited_by)
 

@@ -29,7 +29,7 @@ from sabotage import (
 from scipy.stats import binom
 from verdict import ALPHA, FALSE_ALARM, TRIALS, Verdict, judge
 
-# twin: (what it pretends to be, what it is, problem, noise, about how often it errs)
+# twin: (the honest rule, the twin, a problem, its noise)
 TWINS = {
     # Each rule is caught at the smallest power of two times alpha that does harm. Twice is harmless for `paper`,
     # whose levels are then those of `nosplit`, and for the pair form between two classes, where U = 1 - L, so
@@ -146,7 +146,7 @@ TWINS = {
 def test_sabotaged_rule_is_caught(twin):
     """The same verdict accepts the honest rule and rejects its twin on the same votes."""
     name, sabotaged, problem, coupling = TWINS[twin]
-    votes = problem.draw(TRIALS, coupling)
+    votes = problem.draw(TRIALS, coupling, 100 + list(TWINS).index(twin))
     accepted, caught = (judge(certify(votes), problem) for certify in (honest(name), sabotaged))
     assert not accepted.rejected, accepted
     assert caught.rejected, caught
@@ -161,7 +161,7 @@ def test_sabotaged_rule_is_caught(twin):
 )
 def test_sabotaged_rule_for_one_sigma_is_caught(sabotaged, problem):
     """The same verdict accepts rule cohen and rejects its twin on the same votes."""
-    votes = problem.draw(TRIALS, "independent").experts[0]
+    votes = problem.draw(TRIALS, "independent", 99).experts[0]
     accepted, caught = (judge(certify(votes), problem) for certify in (honest("cohen"), sabotaged))
     assert not accepted.rejected, accepted
     assert caught.rejected, caught
@@ -170,7 +170,7 @@ def test_sabotaged_rule_for_one_sigma_is_caught(sabotaged, problem):
 def test_both_rules_of_the_larger_are_honest_by_themselves():
     """What errs is the choice between them after the votes are in: each alone is accepted on the same votes."""
     problem = rival_boundary(ALPHA, ALPHA / 2, 2)
-    votes = problem.draw(TRIALS, "antithetic")
+    votes = problem.draw(TRIALS, "antithetic", 99)
     for name in ("nosplit", "fusion"):
         verdict = judge(honest(name)(votes), problem)
         assert not verdict.rejected, verdict
@@ -180,7 +180,7 @@ def test_both_rules_of_the_larger_are_honest_by_themselves():
 def test_rules_with_a_factor_of_two_in_hand_pass_at_twice_alpha(name):
     """So the table above is right to ask for four times alpha there: the slack is the rule's, not the test's."""
     problem = class_boundary(ALPHA)
-    verdict = judge(alpha_times(2, name)(problem.draw(TRIALS, "independent")), problem)
+    verdict = judge(alpha_times(2, name)(problem.draw(TRIALS, "independent", 99)), problem)
     assert 0.085 < verdict.rate < 0.11, verdict
     assert not verdict.rejected, verdict
 
@@ -192,7 +192,7 @@ def test_rules_with_a_factor_of_two_in_hand_pass_at_twice_alpha(name):
 )
 def test_twin_without_sabotage_is_the_rule_itself(problem):
     """The twins of fusion differ from it by their sabotage and by nothing else."""
-    votes = problem.draw(TRIALS, "independent")
+    votes = problem.draw(TRIALS, "independent", 99)
     found, expected = fusion_twin()(votes), honest("fusion")(votes)
     np.testing.assert_array_equal(found.radius, expected.radius)
     np.testing.assert_array_equal(found.prediction, expected.prediction)
@@ -205,7 +205,7 @@ def test_verdict_rejects_from_the_first_count_that_is_too_unlikely():
     first = errors - 5 + rejected.index(True)
     assert rejected == sorted(rejected)
     assert binom.sf(first - 1, TRIALS, ALPHA) < FALSE_ALARM <= binom.sf(first - 2, TRIALS, ALPHA)
-    assert first / TRIALS < 1.11 * ALPHA  # an excess of a ninth of alpha is already seen
+    assert first / TRIALS < 1.15 * ALPHA  # an excess of a seventh of alpha is already seen
 
 
 def test_verdict_sees_a_claim_just_above_the_truth_and_forgives_one_at_it():

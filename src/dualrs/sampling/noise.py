@@ -95,10 +95,12 @@ _PI_DIGITS = 76
 
 
 def _normal_cdf(numerator: int, denominator: int, bits: int) -> int:
-    """Phi(numerator / denominator) * 2^bits for a ratio in [0, 10], rounded to an integer.
+    """Phi(numerator / denominator) * 2^bits for a ratio >= 0, rounded to an integer; bits < 76.
 
     Alternating Taylor series in fixed-point arithmetic: doubles carry 53 bits, the table needs 62.
     """
+    if numerator >= 10 * denominator:  # 1 - Phi(10) < 2^-76, and the series would hardly end
+        return 1 << bits
     x = (numerator << _POINT) // denominator
     half_square = (x * x) >> (_POINT + 1)
     power, total, k = x, x, 0

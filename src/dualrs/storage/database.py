@@ -17,8 +17,8 @@ from dualrs.storage.header import FORMAT
 
 Row = tuple[Any, ...]
 
+MAGIC = b"SQLite format 3\0"
 APPLICATION = 0x4452534C  # "DRSL": tells a ledger from any other SQLite file
-SMALLEST = 512  # bytes of an SQLite file with anything in it
 PATIENCE = 5.0  # seconds to wait for another process' lock
 KEPT = "What was committed before is kept, and the same command goes on from there"
 DAMAGED = "restore a copy of it, or give another file name to start afresh"
@@ -33,6 +33,9 @@ SCHEMA = (
     " sigma_c REAL NOT NULL, r_sigma REAL NOT NULL, r_c REAL NOT NULL, limited_by TEXT NOT NULL,"
     " outcome TEXT NOT NULL, seconds REAL NOT NULL, units INTEGER NOT NULL, seal TEXT NOT NULL) WITHOUT ROWID",
 )
+
+# The module sqlite3 decodes SQLite's own messages too, and a damaged file can put anything into them.
+_COMPLAINTS = (sqlite3.Error, UnicodeError)
 
 
 class Database:
@@ -117,14 +120,15 @@ class Database:
         """Run one statement; the number of rows it changed."""
         try:
             return self._connection.execute(sql, values).rowcount
-        except sqlite3.Error as error:
+        except _COMPLAINTS as error:
             raise self._fail(error) from error
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> Iterator[Row]:
         """The rows that a query gives, one by one."""
         try:
-            yield from self._connection.execute(sql, values)
-        except sqlite3.Error as error:
+            # A bare cursor would be closed along with this generator, which may be after the file was.
+            yield from map(tuple, self._connection.execute(sql, values))
+        except _COMPLAINTS as error:
             raise self._fail(error) from error
 
     def begin(self) -> None:
@@ -176,7 +180,7 @@ class Database:
         """Close without committing or tidying up."""
         self._connection.close()
 
-    def _fail(self, error: sqlite3.Error) -> LedgerError:
+    def _fail(self, error: Exception) -> LedgerError:
         self._failed = True
         with contextlib.suppress(sqlite3.Error):
             if self.writable and self._connection.in_transaction:
@@ -185,22 +189,25 @@ class Database:
 
 
 def _is_empty(path: Path) -> bool:
-    """Whether a file has no content yet; refuses what is no file and what does not begin as SQLite does."""
+    """Whether a file has no content yet; refuses what is no file, no SQLite file, or less than one page of it."""
     if path.is_dir():
         raise LedgerError(f"{path} is a folder; give the name of a ledger file")
     try:
+        size = path.stat().st_size
         with path.open("rb") as file:
-            start = file.read(SMALLEST)
+            start = file.read(18)
     except OSError as error:
         raise LedgerError(f"{path} cannot be read: {error.strerror}") from error
-    if start and not start.startswith(b"SQLite format 3\0"):
+    if not start or Path(f"{path}-journal").exists():  # SQLite undoes what a killed founder left
+        return not start
+    if not start.startswith(MAGIC):
         raise LedgerError(f"{path} is not a ledger: it does not begin as an SQLite file does; give another file name")
-    if 0 < len(start) < SMALLEST:  # SQLite would take it for an empty one
+    if size < max(512, int.from_bytes(start[16:], "big")):  # SQLite would take it for an empty one
         raise LedgerError(f"{path} is cut short: {DAMAGED}")
-    return not start
+    return False
 
 
-def _sentence(path: Path, error: sqlite3.Error) -> str:
+def _sentence(path: Path, error: Exception) -> str:
     """What happened, and what to do."""
     code = getattr(error, "sqlite_errorname", "")
     known = {

@@ -1,0 +1,20 @@
+"""Run every benchmark and print one table."""
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import engine, rules
+
+
+def main() -> None:
+    table = Table("benchmark", "measured", "wanted")
+    console = Console()
+    for benchmark in (rules.four_rules, engine.overhead, engine.packing):
+        with console.status(f"{benchmark.__module__}.{benchmark.__name__}"):
+            for row in benchmark():
+                table.add_row(*row)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,258 @@
+import math
+
+import numpy as np
+import pytest
+
+from dualrs.errors import BadTable
+from dualrs.storage import UNLABELLED, read_tsv
+
+HEADER = "idx\tlabel\tpredict\tradius\tcorrect\ttime"
+PLAIN = [
+    "0\t3\t3\t1.0203\t1\t0:00:01.500000",
+    "20\t8\t-1\t0.0\t0\t0:00:01",
+    "40\t1\t2\t0.44567\t0\t0:01:02.25",
+    "60\t6\t6\t0.12345678\t1\t2.5",
+]
+
+
+@pytest.fixture
+def read(tmp_path):
+    def reader(*lines, end="\n", encoding="utf-8"):
+        path = tmp_path / "peer.tsv"
+        path.write_bytes(("\n".join(lines) + end).encode(encoding))
+        return read_tsv(path)
+
+    return reader
+
+
+def with_correct(values, truth):
+    """A table whose prediction is right where truth says so, with another correct column."""
+    pairs = enumerate(zip(values, truth, strict=True))
+    return [HEADER, *(f"{i}\t1\t{1 if right else 2}\t0.51234\t{value}\t1.0" for i, (value, right) in pairs)]
+
+
+def test_the_common_form(read):
+    imported = read(HEADER, *PLAIN)
+    results = imported.results
+    assert imported.notes == ()
+    assert results.ids.tolist() == ["0", "20", "40", "60"]
+    assert results.index.tolist() == [0, 20, 40, 60]
+    assert results.label.tolist() == [3, 8, 1, 6]
+    assert results.prediction.tolist() == [3, -1, 2, 6]
+    assert results.radius.tolist() == [1.0203, 0.0, 0.44567, 0.12345678]
+    assert results.seconds.tolist() == [1.5, 1.0, 62.25, 2.5]
+    assert results.correct.tolist() == [True, False, False, True]
+    assert results.sigma_c is None
+
+
+class TestDialects:
+    def test_extra_columns_are_listed(self, read):
+        imported = read("idx\tsigma\tlabel\tpredict\tradius\tcorrect\ttime\tnote", "0\t0.5\t3\t3\t1.0203\t1\t1\tx")
+        assert imported.notes == ("columns that are not used: sigma, note",)
+        assert imported.results.radius.tolist() == [1.0203]
+
+    def test_correct_and_time_may_be_missing(self, read):
+        imported = read("idx\tlabel\tpredict\tradius", "0\t3\t3\t1.0203")
+        assert imported.notes == ("there is no column correct", "there is no column time")
+        assert math.isnan(imported.results.seconds[0])
+        assert imported.results.correct.tolist() == [True]
+
+    def test_columns_in_another_order(self, read):
+        imported = read("radius\tpredict\tlabel\tidx", "1.0203\t3\t4\t7")
+        assert imported.results.index.tolist() == [7]
+        assert imported.results.label.tolist() == [4]
+
+    def test_windows_line_ends_and_a_byte_order_mark(self, read):
+        imported = read(HEADER + "\r", *(line + "\r" for line in PLAIN), encoding="utf-8-sig")
+        assert imported.notes == ()
+        assert len(imported.results) == 4
+
+    def test_blank_lines(self, read):
+        imported = read("", HEADER, *PLAIN, "", "  ", "")
+        assert imported.notes == ()
+        assert len(imported.results) == 4
+
+    def test_whole_numbers_from_a_float_column(self, read):
+        assert read(HEADER, "0.0\t3.0\t-1.0\t0.0\t0\t1").results.prediction.tolist() == [-1]
+
+    def test_true_and_false(self, read):
+        assert read(*with_correct(["True", "False"], [1, 0])).notes == ()
+
+    def test_labels_may_be_unknown(self, read):
+        imported = read(HEADER, "0\t\t3\t1.0203\t0\t1", "1\t-1\t-1\t0.0\t0\t1", PLAIN[2])
+        assert imported.results.label.tolist() == [UNLABELLED, UNLABELLED, 1]
+        assert imported.notes == ("2 rows have no label",)
+
+    def test_a_long_time(self, read):
+        imported = read(HEADER, "0\t3\t3\t1.0203\t1\t1 day, 0:00:01.5", "1\t3\t3\t1.0203\t1\t2 days, 1:00:00")
+        assert imported.results.seconds.tolist() == [86401.5, 2 * 86400 + 3600]
+
+    def test_an_unreadable_time_is_no_reason_to_refuse(self, read):
+        imported = read(HEADER, "0\t3\t3\t1.0203\t1\tlong", *PLAIN[1:])
+        assert imported.notes == ("column time: 1 cells cannot be read",)
+        assert math.isnan(imported.results.seconds[0])
+
+    def test_several_files_put_together(self, read):
+        imported = read(HEADER, *PLAIN[:2], HEADER, *PLAIN[2:])
+        assert imported.notes == ("the header stands 2 times: several files were put together",)
+        assert len(imported.results) == 4
+
+    def test_a_row_written_twice(self, read):
+        imported = read(HEADER, *PLAIN, PLAIN[0].replace("0:00:01.5", "0:00:09.5"))
+        assert imported.notes == ("1 rows repeat an idx with the same values; the first of each is kept",)
+        assert imported.results.seconds[0] == 1.5
+
+    def test_an_abstention_with_a_radius(self, read):
+        imported = read(HEADER, "0\t3\t-1\t1.0203\t0\t1")
+        assert imported.notes == ("1 rows abstain but carry a positive radius, which claims nothing",)
+
+
+class TestCorrectColumn:
+    truth = (1, 0, 1, 1, 0, 1)
+
+    def test_running_total(self, read):
+        (note,) = read(*with_correct(np.cumsum(self.truth), self.truth)).notes
+        assert note.startswith("column correct holds a running total, not 0 or 1; it is not used")
+
+    def test_running_total_which_never_exceeds_one(self, read):
+        (note,) = read(*with_correct([0, 1, 1], [0, 1, 0])).notes
+        assert "running total" in note
+
+    def test_running_total_that_starts_somewhere_or_restarts(self, read):
+        (note,) = read(*with_correct([17, 18, 18, 0, 0, 1], self.truth)).notes
+        assert "running total" in note
+
+    @pytest.mark.parametrize("form", ["{}", "{:.3f}", "{:.2f}"])
+    def test_running_accuracy(self, read, form):
+        values = [form.format(v) for v in np.cumsum(self.truth) / np.arange(1, 7)]
+        (note,) = read(*with_correct(values, self.truth)).notes
+        assert "column correct holds a running accuracy" in note
+
+    def test_fractions_of_another_kind(self, read):
+        (note,) = read(*with_correct([0.1, 0.9, 0.2, 0.3, 0.4, 0.5], self.truth)).notes
+        assert "seems to hold a running accuracy" in note
+
+    def test_disagreement_is_counted(self, read):
+        (note,) = read(*with_correct([0, 0, 1, 1, 1, 1], self.truth)).notes
+        assert "disagrees with predict == label in 2 of 6 rows" in note
+
+    def test_anything_else(self, read):
+        (note,) = read(*with_correct([5, 90, 1, 0, 44, 1], self.truth)).notes
+        assert "values other than 0 and 1" in note
+
+    def test_whatever_it_says_correct_is_prediction_equal_to_label(self, read):
+        imported = read(*with_correct(np.cumsum(self.truth), self.truth))
+        assert imported.results.correct.tolist() == [bool(t) for t in self.truth]
+
+
+class TestRoundedRadii:
+    def radii(self, read, *radii):
+        return read(HEADER, *(f"{i}\t1\t1\t{r}\t1\t1" for i, r in enumerate(radii))).notes
+
+    def test_three_digits_everywhere(self, read):
+        (note,) = self.radii(read, "0.958", "1.23", "0.0", "2.5", "0.0123")
+        assert note == (
+            "radii have at most 3 significant digits: they may be rounded up by up to half a unit of the last digit, "
+            "here 0.005"
+        )
+
+    def test_small_ones_and_exponents(self, read):
+        (note,) = self.radii(read, "0.958", "1.2e-05")
+        assert note.endswith("here 0.0005")
+
+    def test_four_digits_anywhere(self, read):
+        assert self.radii(read, "0.958", "1.234") == ()
+
+    def test_nothing_but_zeros(self, read):
+        assert self.radii(read, "0.0", "0") == ()
+
+
+class TestKilledRuns:
+    @pytest.mark.parametrize("rest", ["80", "80\t3", "80\t3\t3\t1.2", "80\t3\t3\t1.2\t1"])
+    def test_a_last_line_cut_short_is_left_out(self, read, rest):
+        imported = read(HEADER, *PLAIN, rest, end="")
+        assert imported.notes == ("line 6, the last, was cut short and is left out: the run may have been killed",)
+        assert len(imported.results) == 4
+
+    def test_a_last_line_cut_in_its_time_is_whole_enough(self, read):
+        imported = read(HEADER, *PLAIN, "80\t3\t3\t1.2345\t1\t0:00", end="")
+        assert len(imported.results) == 5
+        assert imported.notes == ("column time: 1 cells cannot be read",)
+
+    def test_a_last_radius_that_may_be_cut(self, read):
+        imported = read("idx\tlabel\tpredict\tradius", "0\t3\t3\t1.23456", "1\t3\t3\t1.2", end="")
+        assert "line 3, the last, has no line end: its radius may have been cut short" in imported.notes
+
+    def test_a_last_radius_cut_to_nothing(self, read):
+        imported = read("idx\tlabel\tpredict\tradius", "0\t3\t3\t1.23456", "1\t3\t3\t", end="")
+        assert len(imported.results) == 1
+        assert any("cut short and is left out" in note for note in imported.notes)
+
+    def test_the_same_in_the_middle_is_an_error(self, read):
+        with pytest.raises(BadTable, match="line 4: 3 cells where the header names 6 columns"):
+            read(HEADER, *PLAIN[:2], "40\t1\t2", PLAIN[3])
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("column", ["idx", "label", "predict", "radius"])
+    def test_a_missing_column(self, read, column):
+        with pytest.raises(BadTable, match=f"line 1: no column {column} among"):
+            read(HEADER.replace(column, "x"), *PLAIN)
+
+    def test_another_separator(self, read):
+        with pytest.raises(BadTable, match="separated by tabs"):
+            read(HEADER.replace("\t", ","), *PLAIN)
+
+    def test_no_header(self, read):
+        with pytest.raises(BadTable, match="first line must name the columns"):
+            read(*PLAIN)
+
+    def test_a_column_twice(self, read):
+        with pytest.raises(BadTable, match="stands twice"):
+            read(HEADER + "\tidx", *(line + "\t0" for line in PLAIN))
+
+    @pytest.mark.parametrize(
+        ("cells", "what"),
+        [
+            ("x\t3\t3\t1.0\t1\t1", "idx is 'x'"),
+            ("0.5\t3\t3\t1.0\t1\t1", "idx is '0.5'"),
+            ("1e300\t3\t3\t1.0\t1\t1", "idx is '1e300'"),
+            ("0\tcat\t3\t1.0\t1\t1", "label is 'cat'"),
+            ("0\t3\tnan\t1.0\t1\t1", "predict is 'nan'"),
+            ("0\t3\t-2\t1.0\t1\t1", "predict is -2"),
+            ("0\t3\t3\t\t1\t1", "radius is ''"),
+            ("0\t3\t3\tnan\t1\t1", "radius is 'nan'"),
+            ("0\t3\t3\tinf\t1\t1", "radius is 'inf'"),
+            ("0\t3\t3\ttensor(1.0)\t1\t1", r"radius is 'tensor\(1.0\)'"),
+            ("0\t3\t3\t1.0\t1\t1\t9", "7 cells"),
+        ],
+    )
+    def test_a_bad_cell_with_its_line(self, read, cells, what):
+        with pytest.raises(BadTable, match=f"peer.tsv, line 3: {what}"):
+            read(HEADER, PLAIN[1], cells, PLAIN[3])
+
+    def test_one_idx_with_two_answers(self, read):
+        with pytest.raises(BadTable, match="line 6: idx 20 stood in line 3 with other values"):
+            read(HEADER, *PLAIN, "20\t8\t8\t0.5\t1\t1")
+
+    @pytest.mark.parametrize("lines", [("",), ("", "  ")], ids=["nothing", "blanks"])
+    def test_an_empty_file(self, read, lines):
+        with pytest.raises(BadTable, match="is empty"):
+            read(*lines)
+
+    def test_a_header_alone(self, read):
+        with pytest.raises(BadTable, match="holds no rows"):
+            read(HEADER)
+
+    def test_a_missing_file(self, tmp_path):
+        with pytest.raises(BadTable, match="there is no file"):
+            read_tsv(tmp_path / "none.tsv")
+
+    def test_a_folder(self, tmp_path):
+        with pytest.raises(BadTable, match="cannot be read"):
+            read_tsv(tmp_path)
+
+    def test_bytes_that_are_no_text(self, tmp_path):
+        (tmp_path / "b.tsv").write_bytes(b"\xff\xfe\x00\x80")
+        with pytest.raises(BadTable, match="cannot be read as text"):
+            read_tsv(tmp_path / "b.tsv")
