@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "references": {"errors"},
     "build": {"errors", "config", "references", "data", "smoothed"},
 }
-FRONT_DOORS = {"__init__", "cli"}  # may import anything
+FRONT_DOORS = {"__init__", "__main__", "cli"}  # may import anything
 MAY_IMPORT_TORCH = {"models", "sampling", "smoothed"} | FRONT_DOORS
 
 

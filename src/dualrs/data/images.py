@@ -19,6 +19,8 @@ Pixels = NDArray[np.uint8]  # (inputs, channels, height, width), or one image wi
 
 def as_pixels(images: "Tensor | NDArray[np.generic]") -> Pixels:
     """Turn one image or a batch, uint8 or float in [0, 1], into 8-bit pixels of shape (inputs, channels, h, w)."""
+    if not hasattr(images, "dtype"):
+        raise BadImage(f"expected a tensor or an array of images, got {type(images).__name__}")
     half_precision = str(images.dtype).removeprefix("torch.") in ("float16", "bfloat16")
     array = np.asarray(images if isinstance(images, np.ndarray) else _from_torch(images, half_precision))
     if array.ndim == 3:
@@ -61,10 +63,11 @@ def _check_range(array: NDArray[np.floating]) -> None:
         raise BadImage(f"image {int(np.flatnonzero(bad)[0])} has NaN or infinite pixels")
     low, high = float(array.min()), float(array.max())
     if low < 0 or high > 1:
-        eight_bit = low >= 0 and high <= LEVELS
         advice = (
-            "divide by 255"
-            if eight_bit
+            "clip to [0, 1]"
+            if max(-low, high - 1) < 1 / LEVELS  # as resizing overshoots
+            else "divide by 255"
+            if low >= 0 and high <= LEVELS
             else "give the image as it was before normalisation, which belongs in the module"
         )
-        raise BadImage(f"pixels must lie in [0, 1], found values from {low:g} to {high:g}; {advice}")
+        raise BadImage(f"pixels must lie in [0, 1], found values from {low:.9g} to {high:.9g}; {advice}")

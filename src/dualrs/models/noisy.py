@@ -28,6 +28,9 @@ class NoisyModel:
             raise BadModel(
                 f"the {self.name} must be a torch.nn.Module, images in and logits out; got {type(self.module).__name__}"
             )
+        self._demand_eval()
+
+    def _demand_eval(self) -> None:
         training = [path or "the module itself" for path, part in self.module.named_modules() if part.training]
         if training:
             raise TrainingMode(
@@ -49,6 +52,7 @@ class NoisyModel:
 
     def __call__(self, noisy: Tensor, sigma: float) -> Tensor:
         """Logits of a batch, shape (batch, answers)."""
+        self._demand_eval()  # a module that is trained further comes back in training mode
         logits = self.module(noisy, sigma=sigma) if self.takes_sigma else self.module(noisy)
         if not isinstance(logits, Tensor):
             raise BadModel(
@@ -62,7 +66,7 @@ class NoisyModel:
             )
         return logits
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Hash of the architecture as printed and of every parameter and buffer."""
         digest = hashlib.blake2b(digest_size=16)

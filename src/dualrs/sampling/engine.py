@@ -170,8 +170,9 @@ class Engine:
                 check_finite(logits, lane.model.name)
                 answers = logits.argmax(dim=1).cpu().numpy()
         except NonFiniteLogits as error:
-            ids = sorted({r.order.unit.input_id for r in runs})
-            raise NonFiniteLogits(f"{error}; the batch held noisy copies of input {', '.join(ids[:5])}") from error
+            asked = np.repeat([r.order.unit.input_id for r in runs], [r.last - r.first for r in runs])
+            bad = ~torch.isfinite(logits).all(dim=1).cpu().numpy()[: len(asked)]
+            raise NonFiniteLogits(f"{error}, of input {', '.join(sorted(set(asked[bad]))[:5])}") from error
         except (RuntimeError, MemoryError) as error:
             if not _is_out_of_memory(error):
                 raise
@@ -211,9 +212,9 @@ def _lane_key(model: NoisyModel, sigma: float) -> LaneKey:
 def _choose_device(device: str | torch.device | None, models: Iterable[NoisyModel]) -> torch.device:
     if device is not None:
         try:
-            return torch.device(device)
-        except RuntimeError as error:
-            raise BadSetting(f"unknown device {device!r}; use cpu, cuda, cuda:0 or mps") from error
+            return torch.empty(0, device=device).device
+        except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
+            raise BadSetting(f"unknown device {device!r}, or this machine has none; use cpu, cuda or mps") from error
     devices = {m.device for m in models}
     if len(devices) > 1:
         raise BadSetting(f"the networks are on different devices ({', '.join(map(str, devices))}); pass device=...")

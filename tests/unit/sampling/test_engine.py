@@ -1,6 +1,7 @@
 """The engine: which batches the networks get, and that every vote is counted once, where it belongs."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -97,7 +98,7 @@ def test_seconds_are_shared_out_among_the_votes():
 
 def test_units_asked_for_on_delivery_are_counted_too():
     chain = [unit("0", 130, sigma=0.25), unit("0", 10, part=Part.SELECTION), unit("0", 250), unit("0", 100, start=300)]
-    follow_up = {a: [b] for a, b in zip(chain, chain[1:], strict=False)}
+    follow_up = {a: [b] for a, b in pairwise(chain)}
     models = dict.fromkeys([(Stage.CLASS, 0.25), ONE], Exact(16))
     chained = run(models, chain[:1], follow_up=follow_up, batch_size=64).counts
     assert set(chained) == set(chain)

@@ -1,0 +1,41 @@
+"""The examples and the recipe of the quickstart, run as a user would."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder in which the networks of the digits were trained once."""
+    folder = tmp_path_factory.mktemp("digits")
+    assert "rule fusion" in run(
+        folder, "-m", "dualrs", "certify", str(ROOT / "recipes" / "digits.toml"), "--n", "500", "--inputs", ":40"
+    )
+    return folder
+
+
+def run(folder, *words):
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, capture_output=True, text=True, env=os.environ | {"COLUMNS": "120"}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_recipe_of_the_quickstart_certifies_most_digits(trained):
+    shown = run(trained, "-m", "dualrs", "show", "runs/digits.ledger")
+    accuracy = float(re.search(r"│\s*([\d.]+)%", shown)[1])
+    assert accuracy > 80
+
+
+def test_wrapping_works_as_the_readme_says(trained):
+    out = run(trained, str(ROOT / "examples" / "wrap.py"))
+    assert len(re.findall(r"^\d: (?:class \d|abstains)", out, flags=re.MULTILINE)) == 10
+    assert (ROOT / "examples" / "wrap.py").read_text().partition("\n\n")[2].strip() in (ROOT / "README.md").read_text()
