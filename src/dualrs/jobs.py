@@ -16,7 +16,7 @@ from dualrs.certificates import Rule
 from dualrs.collect import Input, Report, collect
 from dualrs.data.dataset import Dataset
 from dualrs.data.images import Pixels
-from dualrs.errors import ForeignLedger
+from dualrs.errors import BadSetting, ForeignLedger
 from dualrs.policy import certify_policy
 from dualrs.sampling.noise import NOISE
 from dualrs.smoothed import SmoothedModel
@@ -44,6 +44,9 @@ def certify_dataset(
     an unbroken one.
     """
     rule.check(plan, alpha)
+    indices = [*dict.fromkeys(indices)]
+    if not indices:
+        raise BadSetting("there are no inputs to certify")
     if path.exists() and path.stat().st_size:
         with Ledger.open(path) as earlier:
             model.engine.keep_shape(earlier.header.batch_size)

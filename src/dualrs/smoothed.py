@@ -29,6 +29,7 @@ from dualrs.models.noisy import NoisyModel
 from dualrs.policy import Policy, certify_policy, predict_policy
 from dualrs.sampling.engine import BATCH_SIZE, Engine, Slot
 from dualrs.sampling.noise import check_sigma
+from dualrs.theory.budget import ErrorBudget
 from dualrs.votes import DualVotes, SamplingPlan, Stage, Streams, Tally
 
 Images = Tensor | NDArray[np.generic]
@@ -97,6 +98,7 @@ class SmoothedModel(ABC):
     ) -> Prediction | Predictions:
         """Classify one image or a batch, without a radius; wrong with probability at most alpha per image."""
         plan = SamplingPlan(0, n)
+        ErrorBudget(alpha)  # refuse a bad one before the votes are drawn
         inputs = self._inputs(x, ids)
         votes = self.streams.gather(self._tallies(inputs, predict_policy(self.streams), plan, seed, progress), plan)
         result = predict_dual(votes, alpha) if isinstance(votes, DualVotes) else predict(votes, alpha)
@@ -203,7 +205,7 @@ class DualSmoothed(SmoothedModel):
         self.router = NoisyModel("router", router)
         if isinstance(classifier, Mapping):
             if set(classifier) != set(self.sigmas):
-                raise BadSetting(f"experts for sigmas {sorted(classifier)}, but the candidates are {self.sigmas}")
+                raise BadSetting(f"experts for sigmas {list(classifier)}, but the candidates are {self.sigmas}")
             self.experts = {s: NoisyModel(f"expert for sigma {s:g}", classifier[s]) for s in self.sigmas}
         else:
             self.experts = dict.fromkeys(self.sigmas, NoisyModel("classifier", classifier))

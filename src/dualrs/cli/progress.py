@@ -4,7 +4,7 @@ import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dualrs.collect import Progress as Collected
 
@@ -15,10 +15,8 @@ class Bar:
     def __init__(self, title: str, inputs: int) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(20),
             TextColumn("{task.fields[done]}/{task.total} inputs · {task.fields[rate]} ·"),
-            TimeElapsedColumn(),
-            TextColumn("gone ·"),
             TimeRemainingColumn(),
             TextColumn("left"),
             console=Console(stderr=True),

@@ -4,7 +4,7 @@ from dualrs.storage.exports import write
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.peers import Imported, read_tsv
-from dualrs.storage.results import UNLABELLED, Results, derive, results_of
+from dualrs.storage.results import UNLABELLED, Results, derive
 from dualrs.storage.rows import Concluded, InputRow
 from dualrs.storage.verify import verify
 
@@ -18,7 +18,6 @@ __all__ = [
     "Results",
     "derive",
     "read_tsv",
-    "results_of",
     "verify",
     "write",
 ]

@@ -83,8 +83,3 @@ def derive(ledger: Ledger, rule: str | None = None, alpha: float | None = None) 
         sigma_c=certificates.sigma_c,
     )
     return results, certificates
-
-
-def results_of(ledger: Ledger, rule: str | None = None, alpha: float | None = None) -> Results:
-    """The results of `derive`, without what only a certificate tells."""
-    return derive(ledger, rule, alpha)[0]

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def one_thread():
     """Tiny networks run fastest on one thread, and leave the other cores to the noise."""
     before = torch.get_num_threads()

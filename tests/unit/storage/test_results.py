@@ -4,7 +4,7 @@ from storage_cases import a_header, edit, finish, finished, names, one_stage_hea
 
 from dualrs.certificates import rule
 from dualrs.errors import BadSetting, BadTable, LedgerError, TooFewVotes, UnusableVotes
-from dualrs.storage import UNLABELLED, Ledger, Results, derive, results_of
+from dualrs.storage import UNLABELLED, Ledger, Results, derive
 
 
 @pytest.fixture
@@ -39,32 +39,32 @@ def test_results_are_the_recorded_certificates(ledger):
 
 
 def test_another_rule_or_alpha_for_display(ledger):
-    results = results_of(ledger, rule="paper", alpha=0.05)
+    results = derive(ledger, rule="paper", alpha=0.05)[0]
     expected = rule("paper").certify(ledger.votes(names(6)), 0.05)
     assert np.array_equal(results.radius, expected.radius)
-    assert (results.radius != results_of(ledger).radius).any()
+    assert (results.radius != derive(ledger)[0].radius).any()
 
 
 def test_an_alpha_that_the_votes_cannot_reach(tmp_path):
     path = finished(tmp_path / "run.ledger", one_stage_header(n=100))
     with Ledger.open(path) as ledger, pytest.raises(TooFewVotes):
-        results_of(ledger, alpha=1e-40)
+        derive(ledger, alpha=1e-40)[0]
 
 
 def test_the_checks_of_the_rule_apply(ledger):
     with pytest.raises(BadSetting, match="unknown rule"):
-        results_of(ledger, rule="best")
+        derive(ledger, rule="best")[0]
     with pytest.raises(BadSetting, match="alpha"):
-        results_of(ledger, alpha=2)
+        derive(ledger, alpha=2)[0]
     with pytest.raises(UnusableVotes, match="one sigma"):
-        results_of(ledger, rule="cohen")
+        derive(ledger, rule="cohen")[0]
 
 
 def test_only_concluded_inputs_in_the_order_of_positions(tmp_path):
     with Ledger.create_or_resume(tmp_path / "run.ledger", one_stage_header()) as ledger:
         ledger.add_inputs([("toy/2", 30, None), ("toy/0", 10, 1), ("toy/1", 20, 0), ("toy/3", 5, 2)])
         finish(ledger, ["toy/2", "toy/0", "toy/3"])
-        results = results_of(ledger)
+        results = derive(ledger)[0]
     assert results.ids.tolist() == ["toy/3", "toy/0", "toy/2"]
     assert results.index.tolist() == [5, 10, 30]
     assert results.label.tolist() == [2, 1, UNLABELLED]
@@ -75,7 +75,7 @@ def test_only_concluded_inputs_in_the_order_of_positions(tmp_path):
 def test_a_run_without_conclusions_has_no_results(tmp_path, name):
     header = one_stage_header() if name == "cohen" else a_header(rule=name)
     with Ledger.create_or_resume(tmp_path / "run.ledger", header) as ledger:
-        assert len(results_of(ledger)) == 0
+        assert len(derive(ledger)[0]) == 0
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_nothing_is_derived_from_what_was_edited(tmp_path, sabotage):
     path = finished(tmp_path / "run.ledger")
     edit(path, sabotage)
     with Ledger.open(path) as ledger, pytest.raises(LedgerError, match=r"toy/1|header"):
-        results_of(ledger)
+        derive(ledger)[0]
 
 
 def test_correct_needs_a_claim_and_a_label():

@@ -1,0 +1,537 @@
+"""Smoothed and DualSmoothed as a user meets them: what certify and predict return, and what is refused.
+
+Networks answer by comparing pixels with thresholds, or by sums of integers in doubles: nothing rounds, so that a
+slow loop over single noisy copies must give the same votes to the last one.
+"""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from dualrs import ABSTAIN, Certificate, Certificates, DualSmoothed, Outcome, Prediction, Predictions, Smoothed
+from dualrs.certificates import predict, predict_dual, rule
+from dualrs.errors import (
+    BadImage,
+    BadModel,
+    BadSetting,
+    BatchDependent,
+    InputQuantized,
+    NonDeterministic,
+    NonFiniteLogits,
+    TooFewVotes,
+    TrainingMode,
+)
+from dualrs.sampling.noise import draw_block
+from dualrs.votes import BLOCK, DualVotes, Part, SamplingPlan, Stage, Stream, Votes
+
+SIGMAS, SIGMA_E = (0.25, 0.5, 1.0), 1.0
+IMAGES = np.random.default_rng(0).integers(0, 256, (6, 1, 4, 4), dtype=np.uint8)
+
+
+class Sums(nn.Module):
+    """Integer sums of integer pixels, in doubles: the same logits to the last bit in any batch."""
+
+    def __init__(self, answers, seed):
+        super().__init__()
+        weights = np.random.default_rng(seed).integers(-4, 5, (16, answers))
+        self.register_buffer("weights", torch.tensor(weights, dtype=torch.float64))
+        self.register_buffer("shift", torch.arange(answers) / 4 - 128 * self.weights.sum(dim=0))
+        self.eval()
+
+    def forward(self, x):
+        return (x.flatten(1).double() * 255).round() @ self.weights + self.shift
+
+
+class Threshold(nn.Module):
+    """The number of cuts that one pixel exceeds; remembers how many different noisy copies it has seen."""
+
+    def __init__(self, pixel, *cuts, answers=None):
+        super().__init__()
+        self.pixel, self.cuts, self.answers = pixel, torch.tensor(cuts), answers or len(cuts) + 1
+        self.seen = set()
+        self.eval()
+
+    def forward(self, x):
+        self.seen.update(row.tobytes() for row in x.flatten(1).numpy())
+        above = x.flatten(1)[:, self.pixel, None] > self.cuts
+        return nn.functional.one_hot(above.sum(dim=1), self.answers).float()
+
+
+class Always(nn.Module):
+    """One answer whatever the image."""
+
+    def __init__(self, answer, answers=3):
+        super().__init__()
+        self.register_buffer("logits", nn.functional.one_hot(torch.tensor(answer), answers).float())
+        self.eval()
+
+    def forward(self, x):
+        return self.logits.expand(len(x), -1)
+
+
+class BySigma(nn.Module):
+    """The answer is the place of sigma among the candidates."""
+
+    def forward(self, x, sigma):
+        return Always(SIGMAS.index(sigma))(x)
+
+
+class Untouchable(nn.Module):
+    """A network that must not be called."""
+
+    def forward(self, x):
+        raise AssertionError("the network was called")
+
+
+def dual(router=None, classifier=None, sigmas=SIGMAS, sigma_e=SIGMA_E, batch_size=100, **options):
+    router = Sums(3, seed=1) if router is None else router
+    classifier = Sums(3, seed=2) if classifier is None else classifier
+    return DualSmoothed(router, classifier, sigmas, sigma_e, batch_size=batch_size, **options)
+
+
+def fields(certificates):
+    return [vars(c) for c in certificates]
+
+
+# What comes back
+
+
+@pytest.mark.parametrize("model", [dual(), Smoothed(Sums(3, 2), 0.5, batch_size=100)], ids=["two stages", "one sigma"])
+class TestShapes:
+    def test_one_image_gives_one_certificate(self, model):
+        certificate = model.certify(IMAGES[0], n=100, alpha=0.05)
+        assert isinstance(certificate, Certificate)
+        assert isinstance(certificate.radius, float)
+        assert isinstance(certificate.prediction, int)
+
+    def test_batch_gives_a_row_for_each(self, model):
+        certificates = model.certify(IMAGES, n=100, alpha=0.05)
+        assert isinstance(certificates, Certificates)
+        assert len(certificates) == 6
+        assert certificates.radius.shape == (6,)
+        assert vars(certificates[3]) == vars(model.certify(IMAGES[3], n=100, alpha=0.05))
+
+    def test_batch_of_one_is_a_batch(self, model):
+        assert isinstance(model.certify(IMAGES[:1], n=100, alpha=0.05), Certificates)
+        assert isinstance(model.predict(IMAGES[:1], n=100), Predictions)
+
+    def test_predict_gives_the_same_forms(self, model):
+        prediction = model.predict(IMAGES[0], n=200)
+        assert isinstance(prediction, Prediction)
+        predictions = model.predict(IMAGES, n=200)
+        assert isinstance(predictions, Predictions)
+        assert predictions[0] == prediction
+
+    @pytest.mark.parametrize(
+        "same",
+        [
+            pytest.param(torch.from_numpy(IMAGES), id="a torch tensor"),
+            pytest.param(IMAGES / 255, id="doubles"),
+            pytest.param(torch.from_numpy(IMAGES) / 255, id="floats"),
+            pytest.param((torch.from_numpy(IMAGES) / 255).half(), id="half precision"),
+        ],
+    )
+    def test_images_of_any_kind_are_the_same_images(self, model, same):
+        assert fields(model.certify(same, n=100, alpha=0.05)) == fields(model.certify(IMAGES, n=100, alpha=0.05))
+
+    def test_results_do_not_depend_on_order_or_company(self, model):
+        whole = fields(model.certify(IMAGES, n=100, alpha=0.05))
+        order = [4, 0, 5, 2, 1, 3]
+        assert fields(model.certify(IMAGES[order], n=100, alpha=0.05)) == [whole[i] for i in order]
+        assert fields(model.certify(IMAGES[2:4], n=100, alpha=0.05)) == whole[2:4]
+        assert list(model.predict(IMAGES[order], n=100)) == [model.predict(IMAGES[i], n=100) for i in order]
+
+    def test_equal_images_in_a_batch_are_sampled_once_and_get_equal_certificates(self, model):
+        votes = []
+        twice = model.certify(
+            np.concatenate([IMAGES[:2]] * 2), n=100, alpha=0.05, progress=lambda p: votes.append(p.votes)
+        )
+        once_votes = []
+        once = model.certify(IMAGES[:2], n=100, alpha=0.05, progress=lambda p: once_votes.append(p.votes))
+        assert fields(twice) == fields(once) * 2
+        assert votes[-1] == once_votes[-1]
+
+    def test_seed_decides_the_noise(self, model):
+        first, again, other = (fields(model.certify(IMAGES, n=100, alpha=0.05, seed=s)) for s in (7, 7, 8))
+        assert first == again
+        assert first != other
+
+    def test_id_decides_the_noise_and_the_place_does_not(self, model):
+        copies = np.concatenate([IMAGES[:1]] * 3)
+        named = fields(model.certify(copies, n=100, alpha=0.05, ids=["a", "b", 3]))
+        assert fields(model.certify(copies, n=100, alpha=0.05, ids=["3", "a", "b"])) == [named[2], *named[:2]]
+        assert len({c["r_c"] for c in named} | {c["r_sigma"] for c in named}) > 2
+
+    def test_batch_size_changes_nothing(self, model):
+        other = dual(batch_size=37) if isinstance(model, DualSmoothed) else Smoothed(Sums(3, 2), 0.5, batch_size=37)
+        assert fields(other.certify(IMAGES, n=100, alpha=0.05)) == fields(model.certify(IMAGES, n=100, alpha=0.05))
+
+    def test_progress_is_told_to_the_end(self, model):
+        inputs = []
+        model.certify(IMAGES, n=100, alpha=0.05, progress=lambda p: inputs.append(p.inputs))
+        assert inputs[0] == 0
+        assert inputs[-1] == 6
+        assert inputs == sorted(inputs)
+
+
+def test_image_off_the_grid_is_certified_at_the_nearest_grey_levels():
+    model = Smoothed(Sums(3, 2), 0.5, batch_size=100)
+    with pytest.warns(InputQuantized, match="centred there"):
+        shifted = model.certify(np.clip(IMAGES / 255 + 0.3 / 255, 0, 1), n=100, alpha=0.05)
+    assert fields(shifted) == fields(model.certify(IMAGES, n=100, alpha=0.05))
+
+
+# Against a slow loop
+
+
+def slow_votes(network, stage, sigma, answers, plan, names, seed):
+    """Votes of one network, one noisy copy at a time, counted in Python."""
+    tables = {}
+    for part in Part:
+        rows = []
+        for name, image in zip(names, IMAGES, strict=True):
+            counts = Counter()
+            for vote in range(plan.votes(part)):
+                block, offset = divmod(vote, BLOCK)
+                noise = draw_block(seed, name, Stream(stage, part, sigma), block, image.size)[offset]
+                noisy = (torch.from_numpy(noise).view(1, *image.shape) + torch.from_numpy(image)).float() / 255
+                counts[int(network(noisy).argmax())] += 1
+            rows.append([counts[a] for a in range(answers)])
+        tables[part] = np.array(rows, dtype=np.int64)
+    return Votes(sigma, tables[Part.SELECTION], tables[Part.ESTIMATION], plan)
+
+
+NAMES = [f"image {i}" for i in range(6)]
+PLAN = SamplingPlan(n0=30, n=220)
+ROUTER, CLASSIFIER = Sums(3, seed=6), Sums(3, seed=4)
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """All votes of both stages, every expert included."""
+    experts = [slow_votes(CLASSIFIER, Stage.CLASS, s, 3, PLAN, NAMES, seed=5) for s in SIGMAS]
+    return DualVotes(slow_votes(ROUTER, Stage.ROUTER, SIGMA_E, 3, PLAN, NAMES, seed=5), tuple(experts))
+
+
+@pytest.mark.parametrize("name", ["paper", "paper-1:4", "nosplit", "fusion", "fusion-pair"])
+@pytest.mark.parametrize("alpha", [0.001, 0.2])
+def test_certify_is_the_rule_applied_to_the_votes(name, alpha, slow):
+    certificates = dual(ROUTER, CLASSIFIER).certify(IMAGES, n=220, n0=30, alpha=alpha, rule=name, seed=5, ids=NAMES)
+    # Under fusion the model left experts out that could not help; the radius must be that with all of them sampled.
+    expected = rule(name).certify(slow, alpha)
+    assert certificates.radius.tolist() == expected.radius.tolist()
+    assert certificates.prediction.tolist() == expected.prediction.tolist()
+    assert certificates.sigma_c.tolist() == expected.sigma_c.tolist()
+    assert certificates.r_c.tolist() == expected.r_c.tolist()
+    assert certificates.abstained.tolist() == expected.abstained.tolist()
+
+
+def test_slow_votes_are_worth_the_comparison(slow):
+    """Several sigmas chosen, several classes, certificates and abstentions: nothing is compared with itself only."""
+    certificates = rule("fusion").certify(slow, 0.2)
+    assert len(set(certificates.sigma_c)) > 1
+    assert len(set(certificates.prediction)) > 2
+    assert 0 < certificates.abstained.sum() < 6
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_one_sigma_is_cohen_applied_to_the_votes(sigma, slow):
+    certificates = Smoothed(CLASSIFIER, sigma).certify(IMAGES, n=220, n0=30, alpha=0.05, seed=5, ids=NAMES)
+    assert fields(certificates) == fields(rule("cohen").certify(slow.experts[SIGMAS.index(sigma)], 0.05))
+
+
+def test_predict_is_the_test_applied_to_the_estimation_votes(slow):
+    for alpha in (0.001, 0.3):
+        found = dual(ROUTER, CLASSIFIER).predict(IMAGES, n=220, alpha=alpha, seed=5, ids=NAMES)
+        assert list(found) == list(predict_dual(slow, alpha))
+        found = Smoothed(CLASSIFIER, 0.5).predict(IMAGES, n=220, alpha=alpha, seed=5, ids=NAMES)
+        assert list(found) == list(predict(slow.experts[1], alpha))
+
+
+# Experts, sigmas and who is asked
+
+
+def test_module_with_a_parameter_sigma_is_told_the_chosen_one():
+    for place, sigma in enumerate(SIGMAS):
+        model = dual(Always(place), BySigma().eval())
+        certificate = model.certify(IMAGES[0], n=100)
+        assert (certificate.prediction, certificate.sigma_c) == (place, sigma)
+
+
+def test_expert_of_the_chosen_sigma_answers():
+    experts = {0.5: Always(2), 1.0: Always(0), 0.25: Always(1)}  # in no order
+    for place, answer in enumerate((1, 2, 0)):
+        certificate = dual(Always(place), experts).certify(IMAGES[0], n=100)
+        assert (certificate.prediction, certificate.sigma_c) == (answer, SIGMAS[place])
+
+
+def test_candidates_keep_the_order_in_which_they_were_given():
+    model = dual(Always(0), BySigma().eval(), sigmas=(1.0, 0.25, 0.5))
+    assert model.certify(IMAGES[0], n=100).sigma_c == 1.0
+
+
+def experts_seen(router, rule_name, experts=None):
+    experts = experts or {s: Threshold(1, -9.0, answers=3) for s in SIGMAS}
+    model = dual(router, experts)
+    model.engine.prepare(IMAGES[0])
+    for expert in experts.values():
+        expert.seen.clear()
+    certificate = model.certify(np.full((1, 4, 4), 128, np.uint8), n=300, n0=50, alpha=0.01, rule=rule_name)
+    return certificate, [len(experts[s].seen) for s in SIGMAS]
+
+
+def test_fusion_asks_only_the_experts_that_could_help():
+    sure, hesitant = Threshold(0, -9.0, 9.0), Threshold(0, -9.0, 0.7)  # of 0.5; between 0.5 and 1.0
+    assert experts_seen(sure, "fusion")[1] == [0, 350, 0]
+    assert experts_seen(hesitant, "paper")[1] == [0, 350, 0]
+    # The rival gets estimation votes only; 0.25 is ruled out by the router from farther than the class can reach.
+    certificate, votes = experts_seen(hesitant, "fusion")
+    assert votes == [0, 350, 300]
+    assert certificate.radius > experts_seen(hesitant, "paper")[0].radius
+
+
+def test_expert_that_disagrees_is_asked_and_limits_the_radius():
+    experts = {
+        0.25: Threshold(1, -9.0, answers=3),
+        0.5: Threshold(1, -9.0, answers=3),
+        1.0: Threshold(1, 9.0, answers=3),
+    }
+    certificate, votes = experts_seen(Threshold(0, -9.0, 0.7), "fusion", experts)
+    assert votes == [0, 350, 300]
+    assert certificate.limited_by == "rival 1"
+
+
+def test_fusion_is_the_default_of_two_stages_and_cohen_of_one():
+    assert dual().rule().name == "fusion"
+    assert fields(dual().certify(IMAGES, n=100)) == fields(dual().certify(IMAGES, n=100, rule="fusion"))
+    assert Smoothed(Sums(3, 2), 0.5).rule().name == "cohen"
+
+
+def test_undecided_stages_abstain_and_say_which():
+    coin = Threshold(0, 0.5001)
+    image = np.full((1, 4, 4), 128, np.uint8)
+    routed = dual(coin, {0.25: Always(0), 1.0: Always(1)}, sigmas=(0.25, 1.0)).certify(image, n=100)
+    assert (routed.prediction, routed.radius, routed.outcome) == (ABSTAIN, 0.0, Outcome.ROUTER_UNDECIDED)
+    classed = dual(Always(0), coin).certify(image, n=100)
+    assert (classed.prediction, classed.radius, classed.outcome) == (ABSTAIN, 0.0, Outcome.CLASS_UNDECIDED)
+
+
+# Misuse: settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        pytest.param(
+            {"sigma_e": 0.5}, BadSetting, "sigma_e = 0.5 lies below the largest candidate", id="sigma_e too low"
+        ),
+        pytest.param({"sigmas": (0.5, 0.25, 0.5)}, BadSetting, "must be different", id="a sigma twice"),
+        pytest.param(
+            {"sigmas": (0.5,)}, BadSetting, "at least two candidate sigmas; for one, use Smoothed", id="one sigma"
+        ),
+        pytest.param({"sigmas": ()}, BadSetting, "at least two", id="no sigma"),
+        pytest.param({"sigmas": (0.25, 0)}, BadSetting, "candidate sigma must be positive", id="sigma zero"),
+        pytest.param({"sigmas": (0.25, -0.5)}, BadSetting, "must be positive", id="a negative sigma"),
+        pytest.param({"sigmas": (0.25, float("nan"))}, BadSetting, "must be positive", id="a sigma that is no number"),
+        pytest.param({"sigmas": (0.25, 64.0)}, BadSetting, "at most 8, in units of pixel", id="a sigma in grey levels"),
+        pytest.param(
+            {"sigma_e": float("inf")}, BadSetting, "sigma_e must be positive and at most 8", id="infinite sigma_e"
+        ),
+        pytest.param({"sigma_e": float("nan")}, BadSetting, "sigma_e must be", id="a sigma_e that is no number"),
+        pytest.param(
+            {"classifier": {0.25: Always(0), 0.5: Always(0)}}, BadSetting, "experts for sigmas", id="an expert missing"
+        ),
+        pytest.param(
+            {"classifier": dict.fromkeys((*SIGMAS, 2.0), Always(0))},
+            BadSetting,
+            "experts for sigmas",
+            id="an expert extra",
+        ),
+        pytest.param(
+            {"classifier": dict.fromkeys(("0.25", "0.5", "1.0"), Always(0))}, BadSetting, "experts", id="sigmas as text"
+        ),
+        pytest.param(
+            {"classifier": {0.25: Always(0), 0.5: Always(0), "1.0": Always(0)}}, BadSetting, "experts", id="one as text"
+        ),
+        pytest.param({"classifier": {}}, BadSetting, "experts for sigmas", id="no experts at all"),
+        pytest.param({"router": lambda x: x}, BadModel, "router must be a torch.nn.Module", id="a router of no module"),
+        pytest.param(
+            {"classifier": {0.25: Always(0), 0.5: None, 1.0: Always(0)}},
+            BadModel,
+            "expert for sigma 0.5 must be a torch",
+            id="an expert of no module",
+        ),
+        pytest.param(
+            {"router": Always(0).train()}, TrainingMode, "the router is in training mode", id="a router in training"
+        ),
+        pytest.param(
+            {"classifier": dict.fromkeys(SIGMAS, nn.Sequential(Always(0).train()))},
+            TrainingMode,
+            "expert for sigma 0.25 is in training mode",
+            id="an expert in training",
+        ),
+        pytest.param({"batch_size": 0}, BadSetting, "batch size", id="no batch"),
+        pytest.param({"dtype": "int8"}, BadSetting, "unknown dtype", id="an unknown dtype"),
+        pytest.param({"device": "abacus"}, BadSetting, "unknown device", id="an unknown device"),
+    ],
+)
+def test_impossible_two_stages_are_refused(settings, error, message):
+    with pytest.raises(error, match=message):
+        dual(**settings)
+
+
+@pytest.mark.parametrize("sigma", [0, -0.25, float("nan"), float("inf"), 25.5], ids=lambda s: f"sigma {s}")
+def test_impossible_sigma_is_refused(sigma):
+    with pytest.raises(BadSetting, match="sigma must be positive and at most 8"):
+        Smoothed(Always(0), sigma)
+
+
+UNTOUCHED = [
+    pytest.param(
+        {"n": 9}, TooFewVotes, r"n = 9 cannot certify anything .* take n >= 1[01]", id="n too small for alpha"
+    ),
+    pytest.param({"n": 0}, BadSetting, "n must be at least 1", id="no estimation votes"),
+    pytest.param({"n": -1}, BadSetting, "n must be at least 1", id="a negative number of votes"),
+    pytest.param({"n0": 0}, BadSetting, "n0 must be at least 1", id="no selection votes"),
+    pytest.param({"n0": -1}, BadSetting, "n0 must not be negative", id="a negative number of selection votes"),
+    pytest.param({"alpha": 0}, BadSetting, "alpha must lie strictly between 0 and 1", id="alpha zero"),
+    pytest.param({"alpha": 1}, BadSetting, "alpha must lie strictly", id="alpha one"),
+    pytest.param({"alpha": float("nan")}, BadSetting, "alpha must lie strictly", id="an alpha that is no number"),
+]
+UNTOUCHED_DUAL = [
+    *UNTOUCHED,
+    pytest.param({"n": 10, "rule": "paper"}, TooFewVotes, r"take n >= 11", id="n too small for half of alpha"),
+    pytest.param({"rule": "best"}, BadSetting, "unknown rule 'best'; the rules are cohen, paper", id="an unknown rule"),
+    pytest.param({"rule": "cohen"}, BadSetting, "cohen is for one sigma; .*use paper, nosplit or fusion", id="cohen"),
+    pytest.param({"rule": "paper-1:0"}, BadSetting, "positive share of alpha", id="a stage without a share"),
+]
+
+
+@pytest.mark.parametrize(("settings", "error", "message"), UNTOUCHED)
+def test_impossible_settings_are_refused_before_the_network_is_called(settings, error, message):
+    with pytest.raises(error, match=message):
+        Smoothed(Untouchable().eval(), 0.5).certify(IMAGES, **settings)
+
+
+@pytest.mark.parametrize(("settings", "error", "message"), UNTOUCHED_DUAL)
+def test_impossible_settings_are_refused_before_either_network_is_called(settings, error, message):
+    with pytest.raises(error, match=message):
+        dual(Untouchable().eval(), Untouchable().eval()).certify(IMAGES, **settings)
+
+
+def test_fewest_votes_that_can_certify_do():
+    assert not Smoothed(Always(1), 0.5).certify(IMAGES[0], n=10, n0=1).abstained
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        pytest.param({"n": 0}, "n must be at least 1", id="no votes"),
+        pytest.param({"alpha": 0}, "alpha must lie", id="alpha zero"),
+        pytest.param({"alpha": 1.5}, "alpha must lie", id="alpha above one"),
+    ],
+)
+def test_impossible_prediction_is_refused_before_the_network_is_called(settings, message):
+    with pytest.raises(BadSetting, match=message):
+        Smoothed(Untouchable().eval(), 0.5).predict(IMAGES, **settings)
+
+
+def test_rule_of_two_stages_is_refused_for_one_sigma():
+    with pytest.raises(BadSetting, match=r"rule 'fusion' needs a router; .*rule cohen"):
+        Smoothed(Always(0), 0.5).rule("fusion")
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        pytest.param(["a", "b"], "2 ids for 3 images", id="an id too few"),
+        pytest.param([1, 2, 3, 4], "4 ids for 3 images", id="an id too many"),
+        pytest.param([], "0 ids for 3 images", id="no ids"),
+        pytest.param(["a", "b", "a"], "ids must be different: .* share their noise", id="an id twice"),
+        pytest.param([1, 2, "1"], "ids must be different", id="a number and its text"),
+    ],
+)
+@pytest.mark.parametrize("method", ["certify", "predict"])
+def test_wrong_ids_are_refused(ids, message, method):
+    with pytest.raises(BadSetting, match=message):
+        getattr(Smoothed(Untouchable().eval(), 0.5), method)(IMAGES[:3], ids=ids)
+
+
+# Misuse: images and networks, through the front door
+
+
+@pytest.mark.parametrize("method", ["certify", "predict"])
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        pytest.param(np.full((1, 4, 4), np.nan), "NaN or infinite", id="not a number"),
+        pytest.param(IMAGES.astype(np.float32), "divide by 255", id="floats from 0 to 255"),
+        pytest.param(IMAGES / 127.5 - 1, "before normalisation", id="normalised"),
+        pytest.param(IMAGES[0, 0], "expected an image", id="no channels"),
+        pytest.param(IMAGES[:0], "expected an image", id="an empty batch"),
+        pytest.param(IMAGES.astype(int), "must be uint8", id="wide integers"),
+        pytest.param(IMAGES.tolist(), "got list", id="a list"),
+    ],
+)
+def test_bad_images_are_refused_before_the_network_is_called(images, message, method):
+    with pytest.raises(BadImage, match=message):
+        getattr(Smoothed(Untouchable().eval(), 0.5), method)(images)
+
+
+class Calling(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.eval()
+
+    def forward(self, x):
+        return self.function(x.flatten(1))
+
+
+@pytest.mark.parametrize("method", ["certify", "predict"])
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        pytest.param(lambda x: x.sum(dim=1), BadModel, id="one number an image"),
+        pytest.param(lambda x: (x, x), BadModel, id="a tuple"),
+        pytest.param(lambda x: x * torch.nan, NonFiniteLogits, id="not a number"),
+        pytest.param(lambda x: x - x.mean(dim=0), BatchDependent, id="batch statistics"),
+        pytest.param(lambda x: nn.functional.dropout(x, training=True), NonDeterministic, id="dropout"),
+    ],
+)
+def test_networks_that_cannot_vote_are_refused(function, error, method):
+    with pytest.raises(error, match="the classifier"):
+        getattr(Smoothed(Calling(function), 0.5, batch_size=20), method)(IMAGES)
+    with pytest.raises(error, match="the router"):
+        getattr(dual(Calling(function), batch_size=20), method)(IMAGES)
+
+
+def test_network_that_went_back_to_training_is_refused():
+    network = nn.Sequential(nn.Flatten(), nn.Linear(16, 3)).eval()
+    model = Smoothed(network, 0.5)
+    model.certify(IMAGES[0], n=100)
+    network.train()
+    with pytest.raises(TrainingMode):
+        model.certify(IMAGES[0], n=100)
+
+
+@pytest.mark.parametrize("answers", [2, 4])
+def test_router_needs_an_answer_for_each_candidate(answers):
+    with pytest.raises(BadModel, match=f"the router has {answers} answers, but there are 3 candidate sigmas"):
+        dual(Always(0, answers)).certify(IMAGES, n=100)
+
+
+def test_experts_need_the_same_classes():
+    experts = {0.25: Always(0, 3), 0.5: Always(0, 4), 1.0: Always(0, 3)}
+    with pytest.raises(BadModel, match=r"different numbers of classes: \[3, 4\]"):
+        dual(Always(0), experts).certify(IMAGES, n=100)
+
+
+def test_model_is_of_use_again_after_bad_images():
+    model = dual()
+    with pytest.raises(BadImage):
+        model.certify(IMAGES.astype(np.float32), n=100)
+    assert len(model.certify(IMAGES, n=100)) == 6
