@@ -82,7 +82,8 @@ def load_recipe(path: Path | None, overrides: Mapping[str, Mapping[str, Any] | s
     for section, values in overrides.items():
         if isinstance(values, Mapping):
             given = {k: v for k, v in values.items() if v is not None}
-            content[section] = {**content.get(section, {}), **given}
+            if isinstance(content.setdefault(section, {}), dict):  # anything else is refused below
+                content[section] |= given
         elif values is not None:
             content[section] = values
     try:

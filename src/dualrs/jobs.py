@@ -93,7 +93,7 @@ def certify_dataset(
 
 def _fingerprints(model: SmoothedModel) -> dict[str, str]:
     return {
-        "router" if stage is Stage.ROUTER else f"class {sigma:g}": network.fingerprint
+        "router" if stage is Stage.ROUTER else f"class {sigma!r}": network.fingerprint
         for (stage, sigma), network in model.models.items()
     }
 

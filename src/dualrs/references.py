@@ -27,10 +27,8 @@ def resolve(reference: str, folder: Path | None = None) -> object:
         found = getattr(found, part)
     if not (inspect.isfunction(found) or inspect.isbuiltin(found)):
         return found
-    required = [
-        p for p in inspect.signature(found).parameters.values() if p.default is p.empty and p.kind < p.VAR_POSITIONAL
-    ]
-    if required:
+    parameters = inspect.signature(found).parameters.values()
+    if any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
         raise BadRecipe(f"{reference!r} is a function that needs arguments; name one that needs none, or an object")
     return found()
 
@@ -39,6 +37,8 @@ def _load_module(name: str, folder: Path) -> object:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
+        if name.startswith("."):  # importlib would ask: relative to what?
+            raise ModuleNotFoundError(name=name)
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and name.split(".")[0] != error.name.split(".")[0]:
@@ -62,7 +62,9 @@ def _load_file(path: Path) -> object:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except ModuleNotFoundError as error:
-        del sys.modules[name]
+    except BaseException as error:
+        del sys.modules[name]  # half a module must not be found there next time
+        if not isinstance(error, ModuleNotFoundError):
+            raise
         raise BadRecipe(f"importing {path.name} failed: it needs {error.name}, which is not installed") from error
     return module

@@ -122,7 +122,7 @@ def test_header_says_what_was_run(whole):
     assert (header.sigmas, header.sigma_e, header.classes) == (SIGMAS, SIGMA_E, 3)
     assert (header.image_shape, header.batch_size, header.dtype, header.device) == ((1, 6, 6), 100, "float32", "cpu")
     assert (header.dataset, header.dataset_fingerprint) == ("eight images", DATA.fingerprint)
-    assert set(header.models) == {"router", "class 0.25", "class 0.5", "class 1"}
+    assert set(header.models) == {"router", "class 0.25", "class 0.5", "class 1.0"}
     assert set(header.versions) == {"python", "dualrs", "torch", "numpy", "scipy"}
     assert header.created
 
@@ -225,8 +225,9 @@ def test_finished_run_is_not_run_again(earlier, whole):
     assert classifier.calls <= 2 + 3 * 11 + 1
 
 
-@pytest.mark.parametrize("batches", [0, 1, 5, 20, 60])
-def test_stopped_run_goes_on_where_it_was(batches, tmp_path, whole):
+@pytest.mark.parametrize("rule", ["nosplit", "fusion"])
+@pytest.mark.parametrize("batches", [0, 1, 5, 20, 60, 130])
+def test_stopped_run_goes_on_where_it_was(batches, rule, tmp_path):
     path, reports = tmp_path / "run.ledger", count()
 
     def stop(progress):
@@ -234,12 +235,12 @@ def test_stopped_run_goes_on_where_it_was(batches, tmp_path, whole):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(path, report=stop, rule="nosplit", seed=1)
+        run(path, report=stop, rule=rule)
     before = rows(path)
-    run(path, rule="nosplit", seed=1)
+    run(path, rule=rule)
     after = rows(path)
     assert set(before["votes"]) <= set(after["votes"])
-    assert after == rows(run(tmp_path / "unbroken.ledger", rule="nosplit", seed=1))
+    assert after == rows(run(tmp_path / "unbroken.ledger", rule=rule))
 
 
 def test_batch_size_on_record_is_taken_over(tmp_path):
@@ -295,7 +296,9 @@ def changed_weight():
         pytest.param(
             lambda: {"model": dual(classifier=Small(seed=5))}, "model 'class 0.25' is", id="another classifier"
         ),
-        pytest.param(lambda: {"model": dual(classifier=changed_weight())}, "model 'class 1' is", id="a changed weight"),
+        pytest.param(
+            lambda: {"model": dual(classifier=changed_weight())}, "model 'class 1.0' is", id="a changed weight"
+        ),
         pytest.param(lambda: {"model": dual(router=Small(seed=5))}, "model 'router' is", id="another router"),
         pytest.param(
             lambda: {"model": dual(classifier={s: Small(seed=7 + (s == 0.5)) for s in SIGMAS})},

@@ -77,7 +77,7 @@ class ArrayDataset:
 
 def as_dataset(source: Any, name: str) -> Dataset:
     """Take a dataset as it is, or images with or without labels as arrays: ``images`` or ``(images, labels)``."""
-    if all(hasattr(source, a) for a in ("ids", "labels", "fingerprint", "image")):
+    if all(hasattr(source, a) for a in ("name", "ids", "labels", "fingerprint", "image")):
         return cast(Dataset, source)
     images, labels = source if isinstance(source, tuple) and len(source) == 2 else (source, None)
     if not hasattr(images, "dtype"):

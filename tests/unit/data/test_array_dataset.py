@@ -96,6 +96,15 @@ def test_arrays_become_a_dataset_under_the_name_given(source, labels):
     np.testing.assert_array_equal(dataset.image(1), IMAGES[1])
 
 
+class Nameless:
+    """Everything that a dataset has, but a name."""
+
+    ids, labels, fingerprint = ("0",), None, "f"
+
+    def image(self, index):
+        return IMAGES[0]
+
+
 @pytest.mark.parametrize(
     ("source", "kind"),
     [
@@ -103,6 +112,7 @@ def test_arrays_become_a_dataset_under_the_name_given(source, labels):
         pytest.param((IMAGES, LABELS, "extra"), "tuple", id="three things"),
         pytest.param(torch.utils.data.TensorDataset(torch.from_numpy(IMAGES)), "TensorDataset", id="a torch dataset"),
         pytest.param({"images": IMAGES}, "dict", id="a dict"),
+        pytest.param(Nameless(), "Nameless", id="a dataset without a name"),
         pytest.param(None, "NoneType", id="nothing"),
         pytest.param("data.npz", "str", id="a file name"),
         pytest.param((None, LABELS), "tuple", id="labels without images"),
