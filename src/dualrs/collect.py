@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from dualrs.data.images import Pixels
 from dualrs.errors import BadImage
 from dualrs.policy import Policy, Wanted
@@ -97,6 +99,8 @@ class _Collection:
         item = next(self._supply, None)
         if item is None:
             return None
+        if item.pixels.dtype != np.uint8 or item.pixels.ndim != 3:
+            raise BadImage(f"input {item.id} is not a uint8 image (channels, height, width)")
         if self._shape not in (None, item.pixels.shape):
             raise BadImage(
                 f"input {item.id} has shape {item.pixels.shape}, earlier ones {self._shape}; all must be alike"

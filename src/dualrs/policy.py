@@ -22,10 +22,13 @@ def certify_policy(streams: Streams, plan: SamplingPlan, rule: Rule, alpha: floa
     def two_stages(tally: Tally) -> Wanted:
         assert streams.sigma_e is not None
         yield _both_parts(Stage.ROUTER, streams.sigma_e)
-        yield _both_parts(Stage.CLASS, _top_sigma(streams, tally, Part.SELECTION))
+        chosen = _top_sigma(streams, tally, Part.SELECTION)
+        yield _both_parts(Stage.CLASS, chosen)
         helpful = None if isinstance(rule, OneStage) else rule.helpful
         if helpful is not None:
-            votes = streams.gather([tally], plan)
+            # A run that was killed may have left some votes of rivals here, and not all.
+            known = {s: c for s, c in tally.counts.items() if s.stage is Stage.ROUTER or s.sigma == chosen}
+            votes = streams.gather([Tally(known)], plan)
             assert isinstance(votes, DualVotes)
             wanted = helpful(votes, alpha)[:, 0]
             yield [Stream(Stage.CLASS, Part.ESTIMATION, s) for s, w in zip(streams.sigmas, wanted, strict=True) if w]

@@ -25,8 +25,8 @@ def resolve(reference: str, folder: Path | None = None) -> object:
         if not hasattr(found, part):
             raise BadRecipe(f"{reference!r}: {module_name} has no attribute {attribute!r}")
         found = getattr(found, part)
-    if not (inspect.isfunction(found) or inspect.isbuiltin(found)):
-        return found
+    if isinstance(found, type) or not callable(found) or not hasattr(found, "__name__"):
+        return found  # not a function: networks are callable too, but have no name
     parameters = inspect.signature(found).parameters.values()
     if any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
         raise BadRecipe(f"{reference!r} is a function that needs arguments; name one that needs none, or an object")
@@ -55,6 +55,8 @@ def _load_file(path: Path) -> object:
     name = f"dualrs_reference_{path.stem}"
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path):
         return sys.modules[name]
+    if str(path.parent) not in sys.path:  # what it imports from beside it
+        sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise BadRecipe(f"{path} cannot be imported as Python")

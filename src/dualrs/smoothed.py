@@ -18,6 +18,7 @@ from dualrs.certificates import (
     Prediction,
     Predictions,
     Rule,
+    check_predict,
     predict,
     predict_dual,
     rule,
@@ -29,7 +30,6 @@ from dualrs.models.noisy import NoisyModel
 from dualrs.policy import Policy, certify_policy, predict_policy
 from dualrs.sampling.engine import BATCH_SIZE, Engine, Slot
 from dualrs.sampling.noise import check_sigma
-from dualrs.theory.budget import ErrorBudget
 from dualrs.votes import DualVotes, SamplingPlan, Stage, Streams, Tally
 
 Images = Tensor | NDArray[np.generic]
@@ -98,7 +98,7 @@ class SmoothedModel(ABC):
     ) -> Prediction | Predictions:
         """Classify one image or a batch, without a radius; wrong with probability at most alpha per image."""
         plan = SamplingPlan(0, n)
-        ErrorBudget(alpha)  # refuse a bad one before the votes are drawn
+        check_predict(plan, alpha, stages=1 if self.sigma_e is None else 2)
         inputs = self._inputs(x, ids)
         votes = self.streams.gather(self._tallies(inputs, predict_policy(self.streams), plan, seed, progress), plan)
         result = predict_dual(votes, alpha) if isinstance(votes, DualVotes) else predict(votes, alpha)

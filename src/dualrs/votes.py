@@ -72,6 +72,9 @@ class SamplingPlan:
     n: int
 
     def __post_init__(self) -> None:
+        for name in ("n", "n0"):
+            if not isinstance(getattr(self, name), int | np.integer):
+                raise BadSetting(f"{name} must be a whole number, got {getattr(self, name)!r}")
         if self.n < 1:
             raise BadSetting(f"n must be at least 1, got {self.n}")
         if self.n0 < 0:

@@ -170,3 +170,14 @@ def test_error_inside_a_function_comes_out_as_it_is(folder):
     (folder / "failing.py").write_text("def make():\n    raise LookupError('own trouble')")
     with pytest.raises(LookupError, match="own trouble"):
         resolve("failing.py:make", folder)
+
+
+def test_file_may_import_what_lies_beside_it(folder):
+    (folder / "beside_it.py").write_text("VALUE = 7\n")
+    (folder / "uses_it.py").write_text("from beside_it import VALUE\n")
+    assert resolve("uses_it.py:VALUE", folder) == 7
+
+
+def test_cached_function_is_called(folder):
+    (folder / "cached.py").write_text("import functools\n\n\n@functools.cache\ndef make():\n    return 5\n")
+    assert resolve("cached.py:make", folder) == 5

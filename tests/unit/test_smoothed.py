@@ -226,7 +226,7 @@ def test_certify_is_the_rule_applied_to_the_votes(name, alpha, slow):
     assert certificates.prediction.tolist() == expected.prediction.tolist()
     assert certificates.sigma_c.tolist() == expected.sigma_c.tolist()
     assert certificates.r_c.tolist() == expected.r_c.tolist()
-    assert certificates.abstained.tolist() == expected.abstained.tolist()
+    assert certificates.outcome.tolist() == expected.outcome.tolist()
 
 
 def test_slow_votes_are_worth_the_comparison(slow):

@@ -33,6 +33,7 @@ def router(answers, sigma=1.0, rows=2):
         pytest.param(1, 0, "n must be at least 1", id="no estimation votes"),
         pytest.param(1, -5, "n must be at least 1", id="a negative number of estimation votes"),
         pytest.param(-1, 10, "n0 must not be negative", id="a negative number of selection votes"),
+        pytest.param(1, 1e4, "n must be a whole number", id="a number of votes that is a float"),
     ],
 )
 def test_impossible_plan_is_refused(n0, n, message):

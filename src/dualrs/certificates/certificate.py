@@ -17,9 +17,10 @@ ABSTAIN = -1  # the prediction of an input about which nothing is claimed
 
 
 class Outcome(StrEnum):
-    """How certification ended."""
+    """How certification, or prediction, ended."""
 
     CERTIFIED = "certified"
+    PREDICTED = "predicted"
     ROUTER_UNDECIDED = "router undecided"
     CLASS_UNDECIDED = "class undecided"
 
@@ -85,9 +86,12 @@ class Certificates(Sequence[Certificate]):
         r_sigma: Floats,
         router_limit: NDArray[np.str_],
     ) -> "Certificates":
-        """The smaller radius decides; an input without a positive one abstains, and its limit gives the reason."""
+        """The smaller radius decides; an input without a positive one abstains, and its limit gives the reason.
+
+        An undecided class is the reason even where the routing is undecided too: other experts are not asked then.
+        """
         radius = np.minimum(r_c, r_sigma)
-        class_limits = r_c <= r_sigma
+        class_limits = (r_c <= r_sigma) | (r_c <= 0)
         certified = radius > 0
         undecided = np.where(class_limits, Outcome.CLASS_UNDECIDED.value, Outcome.ROUTER_UNDECIDED.value)
         return cls(

@@ -1,5 +1,6 @@
 """PREDICT: the class of the smoothed model without a radius, for one sigma and for the two stages (Section 5.1)."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -8,9 +9,10 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from dualrs.certificates.certificate import ABSTAIN, Outcome
+from dualrs.errors import TooFewVotes
 from dualrs.theory.bounds import Floats
 from dualrs.theory.budget import ErrorBudget
-from dualrs.votes import Counts, DualVotes, Votes
+from dualrs.votes import Counts, DualVotes, SamplingPlan, Votes
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Prediction:
     @property
     def abstained(self) -> bool:
         """Whether no class is named."""
-        return self.outcome is not Outcome.CERTIFIED
+        return self.outcome is not Outcome.PREDICTED
 
     def __str__(self) -> str:
         what = f"abstains: {self.outcome}" if self.abstained else f"class {self.prediction}"
@@ -50,6 +52,16 @@ class Predictions(Sequence[Prediction]):
 
     def __str__(self) -> str:
         return "\n".join(f"{i}: {p}" for i, p in enumerate(self))
+
+
+def check_predict(plan: SamplingPlan, alpha: float, stages: int) -> None:
+    """Refuse, before any vote is drawn, a plan under which even unanimous votes would leave every input undecided."""
+    level = ErrorBudget(alpha).alpha / stages
+    needed = math.ceil(math.log2(2 / level))
+    if plan.n < needed:
+        raise TooFewVotes(
+            f"n = {plan.n} cannot decide anything at alpha = {alpha:g}, even if all votes agree; take n >= {needed}"
+        )
 
 
 def predict(votes: Votes, alpha: float) -> Predictions:
@@ -94,5 +106,5 @@ def _conclude(
     return Predictions(
         prediction=np.where(decided, y, ABSTAIN),
         sigma_c=sigma_c,
-        outcome=np.where(decided, Outcome.CERTIFIED.value, undecided),
+        outcome=np.where(decided, Outcome.PREDICTED.value, undecided),
     )

@@ -50,6 +50,7 @@ def main() -> None:
     except DualrsError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("stopped; what was recorded is kept, and the same command goes on from there", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == 130:  # what the parser makes of an interrupt
+            print("stopped; what was recorded is kept, and the same command goes on from there", file=sys.stderr)
+        raise

@@ -28,9 +28,10 @@ class NoisyModel:
             raise BadModel(
                 f"the {self.name} must be a torch.nn.Module, images in and logits out; got {type(self.module).__name__}"
             )
-        self._demand_eval()
+        self.demand_eval()
 
-    def _demand_eval(self) -> None:
+    def demand_eval(self) -> None:
+        """Refuse a module in training mode; one that was trained further may have come back in it."""
         training = [path or "the module itself" for path, part in self.module.named_modules() if part.training]
         if training:
             raise TrainingMode(
@@ -52,7 +53,6 @@ class NoisyModel:
 
     def __call__(self, noisy: Tensor, sigma: float) -> Tensor:
         """Logits of a batch, shape (batch, answers)."""
-        self._demand_eval()  # a module that is trained further comes back in training mode
         logits = self.module(noisy, sigma=sigma) if self.takes_sigma else self.module(noisy)
         if not isinstance(logits, Tensor):
             raise BadModel(

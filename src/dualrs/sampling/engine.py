@@ -118,7 +118,11 @@ class Engine:
             self.batch_size //= 2
 
     def run(self, work: Work, seed: int) -> None:
-        """Count every unit that the work names, until it names no more."""
+        """Count every unit that the work names, until it names no more; ``seed`` addresses the noise."""
+        if not isinstance(seed, int | np.integer):
+            raise BadSetting(f"the seed must be a whole number, got {seed!r}")
+        for model in self.models.values():
+            model.demand_eval()
         lanes: dict[LaneKey, Lane] = {}
         exhausted = False
         ahead: deque[tuple[Lane, list[Run], Future[Int16s]]] = deque()

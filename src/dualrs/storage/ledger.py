@@ -62,7 +62,7 @@ class Ledger:
                     "Give another file name, or the same settings"
                 )
             ledger._remember()
-            database.write_ahead()  # only now: a refused file stays as it is
+            database.write_ahead()  # only now: a refused file keeps its mode
         except BaseException:
             database.abandon()
             raise
@@ -144,8 +144,8 @@ class Ledger:
         """Keep the certificate of an input; from here on its votes are final. The same again is nothing."""
         self.database.begin()
         self._demand_input(input_id)
-        if input_id in self._concluded:
-            if (kept := self._certificate(input_id)) != certificate:
+        if kept := self._certificate(input_id):
+            if kept != certificate:
                 raise LedgerError(f"input {input_id}: {self.path} holds another certificate: {kept}, not {certificate}")
             return
         units = next(self.database.rows("SELECT count(*) FROM votes WHERE input = ?", (input_id,)))[0]
@@ -220,9 +220,10 @@ class Ledger:
         self._trust_header()
         return map(self.rows.unit, self.database.rows(query, values))
 
-    def _certificate(self, input_id: str) -> Certificate:
-        row = next(self.database.rows("SELECT * FROM certificates WHERE input = ?", (input_id,)))
-        return self.rows.certificate(row)[1].certificate
+    def _certificate(self, input_id: str) -> Certificate | None:
+        for row in self.database.rows("SELECT * FROM certificates WHERE input = ?", (input_id,)):
+            return self.rows.certificate(row)[1].certificate
+        return None
 
     def _remember(self) -> None:
         self._inputs = {row.id: row for row in self.inputs()}

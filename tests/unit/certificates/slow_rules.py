@@ -55,7 +55,7 @@ def pair(model, answer, level):
 
 def verdict(y, sigma_c, r_c, r_sigma, router_limit):
     radius = min(r_c, r_sigma)
-    limit = "class" if r_c <= r_sigma else router_limit
+    limit = "class" if r_c <= r_sigma or r_c <= 0 else router_limit  # an undecided class is reason enough
     if radius > 0:
         return y, radius, sigma_c, r_c, r_sigma, limit, "certified"
     reason = "class undecided" if limit == "class" else "router undecided"

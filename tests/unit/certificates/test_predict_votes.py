@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from dualrs.certificates import ABSTAIN, Outcome, predict, predict_dual
-from dualrs.errors import BadSetting
+from dualrs.certificates import ABSTAIN, Outcome, check_predict, predict, predict_dual
+from dualrs.errors import BadSetting, TooFewVotes
 from dualrs.votes import DualVotes, SamplingPlan, Votes
 
 N = 60
@@ -34,7 +34,7 @@ def test_one_sigma_against_the_exact_test(alpha, classes):
     for row, prediction in enumerate(predict(votes, alpha)):
         answer, sure = decision(votes.estimation[row].tolist(), alpha)
         assert prediction.prediction == (answer if sure else ABSTAIN)
-        assert prediction.outcome is (Outcome.CERTIFIED if sure else Outcome.CLASS_UNDECIDED)
+        assert prediction.outcome is (Outcome.PREDICTED if sure else Outcome.CLASS_UNDECIDED)
         assert prediction.sigma_c == 0.5
         decided += sure
     assert 0 < decided < len(votes)
@@ -51,9 +51,9 @@ def test_two_stages_each_at_half_of_alpha(alpha, candidates):
     for row, prediction in enumerate(predict_dual(votes, alpha)):
         chosen, routed = decision(votes.router.estimation[row].tolist(), alpha / 2)
         answer, sure = decision(experts[chosen].estimation[row].tolist(), alpha / 2)
-        outcome = Outcome.ROUTER_UNDECIDED if not routed else Outcome.CERTIFIED if sure else Outcome.CLASS_UNDECIDED
+        outcome = Outcome.ROUTER_UNDECIDED if not routed else Outcome.PREDICTED if sure else Outcome.CLASS_UNDECIDED
         assert prediction.outcome is outcome
-        assert prediction.prediction == (answer if outcome is Outcome.CERTIFIED else ABSTAIN)
+        assert prediction.prediction == (answer if outcome is Outcome.PREDICTED else ABSTAIN)
         assert prediction.sigma_c == sigmas[chosen]
         seen.add(outcome)
     assert seen == set(Outcome)
@@ -90,3 +90,17 @@ def test_alpha_is_checked():
         predict(votes, 0)
     with pytest.raises(BadSetting):
         predict_dual(DualVotes(votes, (votes, votes)), 1)
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize("alpha", [0.001, 0.05, 2**-10])
+def test_too_few_votes_are_refused_exactly_where_unanimous_votes_decide_nothing(stages, alpha):
+    for n in range(1, 20):
+        plan = SamplingPlan(0, n)
+        votes = Votes(0.5, np.zeros((1, 2), dtype=int), np.array([[n, 0]]), plan)
+        found = predict(votes, alpha) if stages == 1 else predict_dual(DualVotes(votes, (votes, votes)), alpha)
+        if found[0].abstained:
+            with pytest.raises(TooFewVotes, match=f"n = {n} cannot decide"):
+                check_predict(plan, alpha, stages)
+        else:
+            check_predict(plan, alpha, stages)

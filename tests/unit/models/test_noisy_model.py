@@ -2,10 +2,12 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from dualrs import Smoothed
 from dualrs.errors import BadModel, TrainingMode
 from dualrs.models.noisy import NoisyModel
 
@@ -63,13 +65,15 @@ def test_module_of_which_one_part_is_in_training_mode_is_refused():
         NoisyModel("classifier", network)
 
 
-def test_module_put_back_into_training_mode_is_refused_when_it_is_called():
+def test_module_put_back_into_training_mode_is_refused_when_it_is_used_again():
     """Wrapped once, trained on, certified again: the usual loop."""
     network = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(16), nn.Linear(16, 3)).eval()
-    model = NoisyModel("classifier", network)
+    smoothed = Smoothed(network, 0.5)
+    image = np.zeros((1, 4, 4), dtype=np.uint8)
+    smoothed.predict(image, n=20)
     network.train()
     with pytest.raises(TrainingMode):
-        model(BATCH, 0.5)
+        smoothed.predict(image, n=20)
 
 
 @pytest.mark.parametrize(

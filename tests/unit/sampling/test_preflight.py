@@ -54,6 +54,10 @@ LINEAR = torch.randn(16, 3, generator=torch.Generator().manual_seed(0))
         pytest.param(Calling(lambda x: (x - x.mean(dim=0)) @ LINEAR), id="images centred by the batch mean"),
         pytest.param(Calling(lambda x: (x / x.abs().max()) @ LINEAR), id="images scaled by the batch maximum"),
         pytest.param(Calling(lambda x: x @ LINEAR + positions(x) % 3), id="logits that depend on the row number"),
+        pytest.param(
+            Calling(lambda x: functional.pad((x - x.mean(dim=0)) @ LINEAR, (0, 1), value=-1e9)),
+            id="a masked class beside logits that depend on the batch",
+        ),
     ],
 )
 def test_network_that_looks_at_the_whole_batch_is_refused(module):

@@ -97,6 +97,14 @@ class TestLifeOfAFile:
             assert reader.tally("a").holds(unit)
             assert verify(reader) == []
 
+    def test_two_writers_may_conclude_the_same_input(self, ledger, path):
+        ledger.commit()
+        with Ledger.create_or_resume(path, a_header()) as other:
+            finish(ledger, ["a"])
+            ledger.commit()
+            finish(other, ["a"])
+            assert other.concluded() == {"a"}
+
     def test_a_snapshot_does_not_move(self, ledger, path):
         ledger.commit()
         with Ledger.open(path) as reader, reader.snapshot():
