@@ -88,10 +88,10 @@ def test_predictions_are_a_container_too():
     table = Predictions(
         prediction=np.array([3, ABSTAIN, ABSTAIN]),
         sigma_c=np.array([0.25, 0.5, 0.5]),
-        outcome=np.array(["certified", "router undecided", "class undecided"]),
+        outcome=np.array(["predicted", "router undecided", "class undecided"]),
     )
     assert len(table) == 3
-    assert table[0] == Prediction(3, 0.25, Outcome.CERTIFIED)
+    assert table[0] == Prediction(3, 0.25, Outcome.PREDICTED)
     assert [p.abstained for p in table] == [False, True, True]
     assert str(table).splitlines() == [
         "0: class 3 (sigma 0.25)",
