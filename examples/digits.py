@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from rich.console import Console
+from rich.progress import track
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -73,7 +75,7 @@ def _fit(network: nn.Module, x: Tensor, target: Tensor, sigmas: tuple[float, ...
     """Train on noisy copies, each of a random sigma of the list, towards (soft) targets."""
     optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
-    for _ in range(steps):
+    for _ in track(range(steps), "training", console=Console(stderr=True), transient=True):
         rows = torch.randint(len(x), (256,))
         sigma = torch.tensor(sigmas)[torch.randint(len(sigmas), (256,))].view(-1, 1, 1, 1)
         clean = x[rows].float() / 255

@@ -40,4 +40,6 @@ class Bar:
             self._progress.reset(self._task, completed=collected.inputs)
             self._fresh = False
         rate = collected.votes / max(time.perf_counter() - self._began, 1e-9)
-        self._progress.update(self._task, completed=collected.work, done=collected.inputs, rate=f"{rate:,.0f} votes/s")
+        self._progress.update(
+            self._task, completed=round(collected.work, 3), done=collected.inputs, rate=f"{rate:,.0f} votes/s"
+        )

@@ -36,32 +36,39 @@ Data = Annotated[
 Inputs = Annotated[
     str, Option(help="Which inputs, as START:STOP:STEP of their positions; :: is all.", rich_help_panel=_DATA)
 ]
-N = Annotated[int | None, Option(help="Estimation votes per stage.", rich_help_panel=_VOTES)]
-N0 = Annotated[int | None, Option(help="Selection votes per stage.", rich_help_panel=_VOTES)]
-Alpha = Annotated[float | None, Option(help="Probability that a certificate may be wrong.", rich_help_panel=_VOTES)]
+N = Annotated[int | None, Option(help="Estimation votes per stage; 10,000 by default.", rich_help_panel=_VOTES)]
+N0 = Annotated[int | None, Option(help="Selection votes per stage; 100 by default.", rich_help_panel=_VOTES)]
+Alpha = Annotated[
+    float | None,
+    Option(help="Probability that the answer for an input may be wrong; 0.001 by default.", rich_help_panel=_VOTES),
+]
 RuleName = Annotated[
     str | None,
     Option(
-        help="cohen (one sigma); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair (two stages).",
+        help="cohen (one sigma); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair (two stages). "
+        "cohen or fusion by default.",
         rich_help_panel=_VOTES,
     ),
 ]
-Seed = Annotated[int | None, Option(help="Seed of the noise.", rich_help_panel=_VOTES)]
+Seed = Annotated[int | None, Option(help="Seed of the noise; 0 by default.", rich_help_panel=_VOTES)]
 BatchSize = Annotated[
     int | None,
-    Option(help="Shape of every batch; less if memory asks for it. Part of the run.", rich_help_panel=_ENGINE),
+    Option(
+        help="Shape of every batch, part of the run; 256 by default, less if memory asks for it.",
+        rich_help_panel=_ENGINE,
+    ),
 ]
 Device = Annotated[
     str | None, Option(help="cpu, cuda, mps; where the networks are by default.", rich_help_panel=_ENGINE)
 ]
-Dtype = Annotated[str | None, Option(help="float32, bfloat16 or float16.", rich_help_panel=_ENGINE)]
+Dtype = Annotated[str | None, Option(help="float32 (default), bfloat16 or float16.", rich_help_panel=_ENGINE)]
 
 
 def certify(
     recipe: RecipeFile = None,
     ledger: Annotated[
         Path | None,
-        Option("--ledger", "-o", help="Where votes and certificates are kept; runs/<recipe>.ledger by default."),
+        Option("--ledger", "-o", help="Where votes and certificates are kept; runs/RECIPE.ledger by default."),
     ] = None,
     router: Router = None,
     classifier: Classifier = None,
@@ -106,6 +113,7 @@ def certify(
 
     settings = loaded.certify
     indices = _indices(inputs, len(dataset.ids))
+    chosen = model.rule(settings.rule)
     with Bar("certifying", len(indices)) as bar:
         certify_dataset(
             model,
@@ -113,7 +121,7 @@ def certify(
             ledger,
             plan=SamplingPlan(settings.n0, settings.n),
             alpha=settings.alpha,
-            rule=model.rule(settings.rule),
+            rule=chosen,
             seed=settings.seed,
             indices=indices,
             command=shlex.join(["dualrs", *sys.argv[1:]]),
