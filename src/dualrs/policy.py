@@ -6,7 +6,7 @@ was given. Policies may look at votes; the engine, which only counts, may not.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from dualrs.certificates import OneStage, Rule
+from dualrs.certificates import Rule
 from dualrs.votes import DualVotes, Part, SamplingPlan, Stage, Stream, Streams, Tally
 
 Wanted = Iterator[Sequence[Stream]]
@@ -24,13 +24,12 @@ def certify_policy(streams: Streams, plan: SamplingPlan, rule: Rule, alpha: floa
         yield _both_parts(Stage.ROUTER, streams.sigma_e)
         chosen = _top_sigma(streams, tally, Part.SELECTION)
         yield _both_parts(Stage.CLASS, chosen)
-        helpful = None if isinstance(rule, OneStage) else rule.helpful
-        if helpful is not None:
+        if rule.helpful is not None:
             # A run that was killed may have left some votes of rivals here, and not all.
             known = {s: c for s, c in tally.counts.items() if s.stage is Stage.ROUTER or s.sigma == chosen}
             votes = streams.gather([Tally(known)], plan)
             assert isinstance(votes, DualVotes)
-            wanted = helpful(votes, alpha)[:, 0]
+            wanted = rule.helpful(votes, alpha)[:, 0]
             yield [Stream(Stage.CLASS, Part.ESTIMATION, s) for s, w in zip(streams.sigmas, wanted, strict=True) if w]
 
     return one_stage if streams.sigma_e is None else two_stages

@@ -22,15 +22,6 @@ SIGMAS, SIGMA_E = (0.25, 0.5, 1.0), 1.0
 PLAN = SamplingPlan(n0=30, n=1200)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Tiny networks run fastest on one thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 class Small(nn.Module):
     """A real convolutional network, small. ``shift`` is an attribute that neither weights nor repr tell of."""
 
