@@ -5,6 +5,7 @@ Enters: units of votes for one network. Leaves: batches of one fixed shape, as i
 
 import math
 from collections import deque
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,40 +63,54 @@ def pack(lane: Lane, batch_size: int) -> list[Run]:
     return runs
 
 
-class NoiseRows:
-    """Fills batches with noisy pixels, in the order in which the batches were packed."""
+@dataclass
+class Piece:
+    """Some copies of a drawn block of noise, for consecutive rows of a batch."""
 
-    def __init__(self, seed: int, batch_size: int) -> None:
+    block: Future[Int16s]  # (BLOCK, pixels)
+    offset: int
+    count: int
+    image: Pixels
+
+
+class NoiseRows:
+    """Orders the noise of batches from a pool of threads, and fills batches with it."""
+
+    def __init__(self, seed: int, batch_size: int, pool: Executor) -> None:
         self._seed = seed
         self._batch_size = batch_size
-        self._cut: dict[tuple[str, Stream], tuple[int, Int16s]] = {}  # blocks that a batch's end cut in two
+        self._pool = pool
+        self._cut: dict[tuple[str, Stream], tuple[int, Future[Int16s]]] = {}  # blocks that a batch's end cut in two
 
-    def fill(self, runs: list[Run], images: list[Pixels]) -> Int16s:
-        """Noisy pixels, shape (batch size, pixels); rows beyond the runs repeat the first."""
-        rows = np.empty((self._batch_size, images[0].size), dtype=np.int16)
-        row = 0
+    def order(self, runs: list[Run], images: list[Pixels]) -> list[Piece]:
+        """Have the noise of a batch drawn."""
+        pieces = []
         for run, image in zip(runs, images, strict=True):
-            flat = image.reshape(-1)
             vote = run.first
             while vote < run.last:
                 block, offset = divmod(vote, BLOCK)
-                take = min(BLOCK - offset, run.last - vote)
-                noise = self._block(run.order.unit, block, flat.size, ends=vote + take)
-                np.add(noise[offset : offset + take], flat, out=rows[row : row + take])
-                vote += take
-                row += take
+                count = min(BLOCK - offset, run.last - vote)
+                vote += count
+                pieces.append(Piece(self._draw(run.order.unit, block, image.size, until=vote), offset, count, image))
+        return pieces
+
+    def fill(self, pieces: list[Piece]) -> Int16s:
+        """Noisy pixels, shape (batch size, pixels); rows beyond the pieces repeat the first."""
+        rows = np.empty((self._batch_size, pieces[0].image.size), dtype=np.int16)
+        row = 0
+        for piece in pieces:
+            noise = piece.block.result()[piece.offset : piece.offset + piece.count]
+            np.add(noise, piece.image.reshape(-1), out=rows[row : row + piece.count])
+            row += piece.count
         rows[row:] = rows[0]
         return rows
 
-    def _block(self, unit: Unit, block: int, pixels: int, ends: int) -> Int16s:
+    def _draw(self, unit: Unit, block: int, pixels: int, until: int) -> Future[Int16s]:
         key = (unit.input_id, unit.stream)
-        kept = self._cut.pop(key, None)
-        noise = (
-            kept[1]
-            if kept is not None and kept[0] == block
-            else draw_block(self._seed, unit.input_id, unit.stream, block, pixels)
-        )
-        if ends % BLOCK and ends < unit.stop:
+        number, noise = self._cut.pop(key, (None, None))
+        if noise is None or number != block:
+            noise = self._pool.submit(draw_block, self._seed, unit.input_id, unit.stream, block, pixels)
+        if until % BLOCK and until < unit.stop:
             self._cut[key] = (block, noise)
         return noise
 

@@ -5,14 +5,15 @@ Enters: a `Work` that names units of votes and takes in their counts. Leaves: th
 Requests for the same network wait in one lane (one per sigma if the network is told the sigma). A batch takes
 what its lane holds, from as many inputs as needed; new inputs are begun only when no lane can fill a batch.
 Every batch has one fixed shape, the last one padded, because kernels may round differently for another shape.
-Noise is addressed (see `noise`), so votes do not depend on any of this. A background thread draws the noise of
-the next batches while the network runs.
+Noise is addressed (see `noise`), so votes do not depend on any of this. Threads draw it, ahead of the network
+where that runs on another device; on the CPU, where both want the same cores, in turn with it.
 """
 
+import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -23,14 +24,15 @@ from torch import Tensor
 from dualrs.data.images import LEVELS, Pixels
 from dualrs.errors import BadModel, BadSetting, NonFiniteLogits, OutOfMemory
 from dualrs.models.noisy import NoisyModel
-from dualrs.sampling.batches import Lane, NoiseRows, Order, Run, noisy_copies, pack
+from dualrs.sampling.batches import Lane, NoiseRows, Order, Piece, Run, noisy_copies, pack
 from dualrs.sampling.checks import check_behaviour, check_finite
 from dualrs.sampling.noise import Int16s
 from dualrs.votes import BLOCK, Counts, Part, Stage, Stream, Unit
 
 BATCH_SIZE = 256
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-_AHEAD = 2  # batches whose noise is drawn while the network runs
+_AHEAD = 3  # batches that are packed, and their noise drawn, before the network wants them
+_THREADS = min(8, os.cpu_count() or 1)
 
 Slot = tuple[Stage, float]  # which network: of a stage, at a sigma
 LaneKey = tuple[int, float | None]
@@ -125,13 +127,14 @@ class Engine:
             model.demand_eval()
         lanes: dict[LaneKey, Lane] = {}
         exhausted = False
-        ahead: deque[tuple[Lane, list[Run], Future[Int16s]]] = deque()
-        noise = NoiseRows(seed, self.batch_size)
+        ahead: deque[tuple[Lane, list[Run], list[Piece]]] = deque()
+        depth = 1 if self.device.type == "cpu" else _AHEAD
 
-        with ThreadPoolExecutor(1, thread_name_prefix="dualrs-noise") as pool:
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="dualrs-noise") as pool:
+            noise = NoiseRows(seed, self.batch_size, pool)
             try:
                 while True:
-                    while len(ahead) < _AHEAD:
+                    while len(ahead) < depth:
                         full = [lane for lane in lanes.values() if lane.waiting >= self.batch_size]
                         if not full and not exhausted:
                             units = work.more()
@@ -145,12 +148,12 @@ class Engine:
                             break
                         runs = pack(lane, self.batch_size)
                         images = [work.pixels(r.order.unit.input_id) for r in runs]
-                        ahead.append((lane, runs, pool.submit(noise.fill, runs, images)))
+                        ahead.append((lane, runs, noise.order(runs, images)))
                     if not ahead:
                         return
-                    lane, runs, rows = ahead.popleft()
+                    lane, runs, pieces = ahead.popleft()
                     shape = work.pixels(runs[0].order.unit.input_id).shape
-                    for order in self._vote(lane, runs, rows.result(), shape):
+                    for order in self._vote(lane, runs, noise.fill(pieces), shape):
                         self._enqueue(lanes, work.deliver(order.unit, order.counts, order.seconds))
                     work.batch_done()
             finally:
