@@ -3,6 +3,7 @@
 Enters: results, and certificates where there are any. Leaves: numbers for a table.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +20,6 @@ class Summary:
 
     inputs: int
     abstention: float
-    mean_radius: float
     radii: tuple[float, ...]
     accuracy: tuple[float, ...] | None
     average_radius: float | None
@@ -34,7 +34,6 @@ def summarize(results: Results, certificates: Certificates | None, radii: Sequen
     return Summary(
         inputs=len(results),
         abstention=abstention(results),
-        mean_radius=float(results.radius.mean()),
         radii=tuple(radii),
         accuracy=tuple(certified_accuracy(results, radii).tolist()) if labelled else None,
         average_radius=average_certified_radius(results) if labelled else None,
@@ -45,7 +44,4 @@ def summarize(results: Results, certificates: Certificates | None, radii: Sequen
 
 
 def _frequencies(values: Sequence[str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for value in values:
-        counts[str(value)] = counts.get(str(value), 0) + 1
-    return counts
+    return {str(value): count for value, count in Counter(values).items()}
