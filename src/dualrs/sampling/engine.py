@@ -42,7 +42,7 @@ class Work(Protocol):
     """What the engine works for: a supply of units, and a place for their counts."""
 
     def more(self) -> Sequence[Unit] | None:
-        """The first units of another input; None when there is no further input."""
+        """The first units of another input; None when there is no further input, however often it is asked."""
 
     def pixels(self, input_id: str) -> Pixels:
         """The image of an input that was begun, shape (channels, height, width)."""
@@ -126,7 +126,6 @@ class Engine:
         for model in self.models.values():
             model.demand_eval()
         lanes: dict[LaneKey, Lane] = {}
-        exhausted = False
         ahead: deque[tuple[Lane, list[Run], list[Piece]]] = deque()
         depth = 1 if self.device.type == "cpu" else _AHEAD
 
@@ -134,18 +133,7 @@ class Engine:
             noise = NoiseRows(seed, self.batch_size, pool)
             try:
                 while True:
-                    while len(ahead) < depth:
-                        full = [lane for lane in lanes.values() if lane.waiting >= self.batch_size]
-                        if not full and not exhausted:
-                            units = work.more()
-                            exhausted = units is None
-                            self._enqueue(lanes, units or ())
-                            continue
-                        if not full and ahead:  # what is under way may bring more units
-                            break
-                        lane = max(full or lanes.values(), key=lambda la: la.waiting, default=None)
-                        if lane is None or not lane.waiting:
-                            break
+                    while len(ahead) < depth and (lane := self._next_lane(lanes, work, under_way=bool(ahead))):
                         runs = pack(lane, self.batch_size)
                         images = [work.pixels(r.order.unit.input_id) for r in runs]
                         ahead.append((lane, runs, noise.order(runs, images)))
@@ -158,6 +146,18 @@ class Engine:
                     work.batch_done()
             finally:
                 pool.shutdown(cancel_futures=True)
+
+    def _next_lane(self, lanes: dict[LaneKey, Lane], work: Work, under_way: bool) -> Lane | None:
+        """The lane to take the next batch from: one that fills it or, when no input is left, the fullest."""
+        while not (full := [lane for lane in lanes.values() if lane.waiting >= self.batch_size]):
+            units = work.more()
+            if units is None:
+                break
+            self._enqueue(lanes, units)
+        if not full and under_way:
+            return None  # what is under way may bring more units
+        waiting = full or [lane for lane in lanes.values() if lane.waiting]
+        return max(waiting, key=lambda lane: lane.waiting, default=None)
 
     def _enqueue(self, lanes: dict[LaneKey, Lane], units: Iterable[Unit]) -> None:
         for unit in units:
