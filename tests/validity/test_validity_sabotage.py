@@ -205,7 +205,7 @@ def test_verdict_rejects_from_the_first_count_that_is_too_unlikely():
     first = errors - 5 + rejected.index(True)
     assert rejected == sorted(rejected)
     assert binom.sf(first - 1, TRIALS, ALPHA) < FALSE_ALARM <= binom.sf(first - 2, TRIALS, ALPHA)
-    assert first / TRIALS < 1.15 * ALPHA  # an excess of a seventh of alpha is already seen
+    assert first / TRIALS < 1.11 * ALPHA  # an excess of a ninth of alpha is already seen
 
 
 def test_verdict_sees_a_claim_just_above_the_truth_and_forgives_one_at_it():

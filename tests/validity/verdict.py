@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 ALPHA = 0.1
 FALSE_ALARM = 1e-6
-TRIALS = 10_000
+TRIALS = 20_000
 
 
 @dataclass(frozen=True)
