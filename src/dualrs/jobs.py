@@ -92,15 +92,16 @@ def certify_dataset(
 
 
 def _fingerprints(model: SmoothedModel) -> dict[str, str]:
+    once = {network: network.fingerprint for network in set(model.models.values())}  # experts may share one network
     return {
-        "router" if stage is Stage.ROUTER else f"class {sigma!r}": network.fingerprint
+        "router" if stage is Stage.ROUTER else f"class {sigma!r}": once[network]
         for (stage, sigma), network in model.models.items()
     }
 
 
 def _shake_hands(model: SmoothedModel, dataset: Dataset, ledger: Ledger) -> None:
     """Draw one recorded unit of each stream again: what a header cannot tell (code, kernels), votes do."""
-    units = {found[0]: found[1] for stream in ledger.rows.answers if (found := ledger.first_unit(stream))}
+    units = {found[0]: found[1] for stream in ledger.header.streams.answers if (found := ledger.first_unit(stream))}
     position = {row.id: row.position for row in ledger.inputs()}
     images = {u.input_id: dataset.image(position[u.input_id]) for u in units}
     again = _Recount(iter(units), images)

@@ -195,6 +195,13 @@ class Streams:
     classes: int
     sigma_e: float | None = None
 
+    @property
+    def answers(self) -> dict[Stream, int]:
+        """Every stream, and how many different answers its votes can be."""
+        router = [] if self.sigma_e is None else [(Stage.ROUTER, self.sigma_e, len(self.sigmas))]
+        models = [*router, *((Stage.CLASS, sigma, self.classes) for sigma in self.sigmas)]
+        return {Stream(stage, part, sigma): answers for stage, sigma, answers in models for part in Part}
+
     def _votes(self, tallies: list[Tally], stage: Stage, sigma: float, answers: int, plan: SamplingPlan) -> Votes:
         selection, estimation = (
             np.stack([t.total(Stream(stage, part, sigma), answers) for t in tallies])

@@ -12,7 +12,7 @@ from dualrs.certificates.certificate import Certificates, rival
 from dualrs.certificates.selection import Indices, candidate_and_class, of_class
 from dualrs.errors import UnusableVotes
 from dualrs.theory.bounds import Floats, lower, upper
-from dualrs.theory.budget import ErrorBudget, FusionLevels
+from dualrs.theory.budget import ErrorBudget, FusionLevels, pair_level
 from dualrs.theory.radius import exclusion_radius, gaussian_radius, pair_radius
 from dualrs.votes import DualVotes, Votes
 
@@ -75,7 +75,8 @@ def _agreement_radius(expert: Votes, y: Indices, level: Floats, pair: bool) -> F
         raise UnusableVotes("the pair bound needs more than two classes; use rule fusion")
     others = expert.estimation.copy()
     np.put_along_axis(others, y[:, None], 0, axis=1)
-    return pair_radius(expert.sigma, lower(for_y, n, level / 2), upper(others.max(axis=1), n, level / 2))
+    each = pair_level(level)
+    return pair_radius(expert.sigma, lower(for_y, n, each), upper(others.max(axis=1), n, each))
 
 
 def _exclusion_radii(router: Votes, chosen: Indices, levels: FusionLevels) -> Floats:

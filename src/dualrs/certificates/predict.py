@@ -56,7 +56,8 @@ class Predictions(Sequence[Prediction]):
 
 def check_predict(plan: SamplingPlan, alpha: float, stages: int) -> None:
     """Refuse, before any vote is drawn, a plan under which even unanimous votes would leave every input undecided."""
-    level = ErrorBudget(alpha).alpha / stages
+    budget = ErrorBudget(alpha)
+    level = budget.alpha if stages == 1 else min(budget.split(1, 1))
     needed = math.ceil(math.log2(2 / level))
     if plan.n < needed:
         raise TooFewVotes(

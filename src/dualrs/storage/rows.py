@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dualrs.certificates import Certificate, Outcome
 from dualrs.errors import LedgerError, UnusableVotes
 from dualrs.storage.header import Header
-from dualrs.votes import BLOCK, Counts, Part, Stage, Stream, Unit
+from dualrs.votes import BLOCK, Counts, Stream, Unit
 
 Blocks = NDArray[np.uint8]  # counts as kept: no block has more than BLOCK = 100 votes
 
@@ -53,11 +53,8 @@ class Rows:
     def __init__(self, header: Header, fingerprint: str) -> None:
         self._base = hashlib.blake2b(fingerprint.encode(), digest_size=8)
         self._plan = header.plan
-        router = [] if header.sigma_e is None else [(Stage.ROUTER, header.sigma_e, len(header.sigmas))]
-        models = [*router, *((Stage.CLASS, sigma, header.classes) for sigma in header.sigmas)]
-        streams = {Stream(stage, part, sigma): answers for stage, sigma, answers in models for part in Part}
-        self.answers: Mapping[Stream, int] = streams
-        self._streams = {(s.stage.value, s.part.value, s.sigma): s for s in streams}
+        self.answers: Mapping[Stream, int] = header.streams.answers
+        self._streams = {(s.stage.value, s.part.value, s.sigma): s for s in self.answers}
 
     def seal(self, table: str, *content: object, raw: bytes = b"") -> str:
         """Digest of a row: of its content as a JSON list, followed by the bytes that JSON cannot hold."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dualrs.errors import BadSetting
+from dualrs.theory.bounds import Floats
 
 
 class StageLevels(NamedTuple):
@@ -59,6 +60,11 @@ class ErrorBudget:
         a = self.alpha
         router = a / 2 if candidates == 2 else a / 4
         return FusionLevels(chosen=a, other=a / 2, router_lower=router, router_upper=router)
+
+
+def pair_level(level: Floats) -> Floats:
+    """Level of each of the two bounds of a pair form, so that together they have ``level``: a union bound."""
+    return level / 2
 
 
 def smallest_n(level: float) -> int:
