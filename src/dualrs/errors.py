@@ -65,6 +65,22 @@ class BadRecipe(DualrsError, ValueError):
     """A recipe or a name on the command line that does not lead to a model or to data."""
 
 
+class BadData(DualrsError, ValueError):
+    """A dataset that is missing, incomplete, damaged or not what it says it is."""
+
+
+class BadCheckpoint(DualrsError, ValueError):
+    """A file of weights that is missing, cut short, altered, of another architecture or not only weights."""
+
+
+class Unreachable(DualrsError, ConnectionError):
+    """A hub or a registry that does not answer, or has nothing under this name."""
+
+
+class MissingExtra(DualrsError, ImportError):
+    """An optional package that a model or a dataset needs and that is not installed."""
+
+
 class DualrsWarning(UserWarning):
     """Base of all warnings that dualrs gives."""
 

@@ -71,7 +71,7 @@ class ArrayDataset:
         """Hash of ids, labels and pixels."""
         digest = hashlib.blake2b(digest_size=16)
         digest.update(repr((self.ids, self.labels, self.pixels.shape)).encode())
-        digest.update(self.pixels.tobytes())
+        digest.update(self.pixels.data)  # as_pixels made them contiguous
         return digest.hexdigest()
 
 
