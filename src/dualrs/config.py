@@ -18,7 +18,10 @@ class _Section(BaseModel):
 
 
 class ModelSection(_Section):
-    """The networks, as references: a router with a classifier or experts, or a classifier at one sigma."""
+    """The networks, as references (NETWORK, or DENOISER | NETWORK).
+
+    A router with a classifier or experts, or a classifier at one sigma.
+    """
 
     router: str | None = None
     classifier: str | None = None
@@ -39,6 +42,21 @@ class ModelSection(_Section):
         elif self.sigmas is None or self.sigma_e is None:
             raise ValueError("a router needs sigmas (the candidates) and sigma_e (its own noise)")
         return self
+
+
+class DataSection(_Section):
+    """Which images, and for folders and hubs how they are brought to one size: shorter side, then central square."""
+
+    source: str
+    resize: int | None = Field(default=None, ge=1)
+    crop: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        if not isinstance(value, str | dict):
+            raise ValueError("give a reference as a string, or a table with source, resize and crop")
+        return {"source": value} if isinstance(value, str) else value
 
 
 class CertifySection(_Section):
@@ -64,7 +82,7 @@ class Recipe(_Section):
 
     title: str = ""
     model: ModelSection
-    data: str
+    data: DataSection
     certify: CertifySection = CertifySection()
     engine: EngineSection = EngineSection()
 
@@ -82,7 +100,9 @@ def load_recipe(path: Path | None, overrides: Mapping[str, Mapping[str, Any] | s
     for section, values in overrides.items():
         if isinstance(values, Mapping):
             given = {k: v for k, v in values.items() if v is not None}
-            if isinstance(content.setdefault(section, {}), dict):  # anything else is refused below
+            if section == "data" and isinstance(content.get(section), str):  # short for its source
+                content[section] = {"source": content[section]}
+            if given and isinstance(content.setdefault(section, {}), dict):  # anything else is refused below
                 content[section] |= given
         elif values is not None:
             content[section] = values

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from dualrs.errors import BadRecipe
 
+_WITH_PATHS = ("transformers", "diffusers", "openai", "folder", "hub")  # schemes whose rest may be a path
+
 
 def resolve(reference: str, folder: Path | None = None) -> object:
     """The object that a reference names; relative paths and modules are looked up in ``folder``, then as usual."""
@@ -31,6 +33,22 @@ def resolve(reference: str, folder: Path | None = None) -> object:
     if any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
         raise BadRecipe(f"{reference!r} is a function that needs arguments; name one that needs none, or an object")
     return found()
+
+
+def anchored(reference: str, folder: Path) -> str:
+    """The same reference with paths to files made absolute, so that it means the same from any folder."""
+    parts = [part.strip() for part in reference.split("|")]
+    return " | ".join(_anchored(part, folder) for part in parts)
+
+
+def _anchored(part: str, folder: Path) -> str:
+    if ".py:" in part or part.endswith(".safetensors"):
+        return str(folder / part)
+    scheme, colon, path = part.partition(":")
+    place = path.rpartition(":")[0] if scheme == "hub" else path  # a hub's split follows
+    if colon and scheme in _WITH_PATHS and place and (folder / place).exists():
+        return f"{scheme}:{folder / path}"
+    return part
 
 
 def _load_module(name: str, folder: Path) -> object:

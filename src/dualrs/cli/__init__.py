@@ -4,8 +4,11 @@ import sys
 
 import typer
 
+from dualrs.cli.data import data_app
 from dualrs.cli.ledgers import export, import_, merge, show, verify
+from dualrs.cli.models import evaluate, models
 from dualrs.cli.sample import certify, predict
+from dualrs.cli.train import train_app
 from dualrs.errors import DualrsError
 
 app = typer.Typer(
@@ -30,8 +33,12 @@ for command, name in (
     (export, "export"),
     (import_, "import"),
     (merge, "merge"),
+    (models, "models"),
+    (evaluate, "evaluate"),
 ):
     app.command(name)(command)
+app.add_typer(train_app, name="train")
+app.add_typer(data_app, name="data")
 
 
 @app.callback(invoke_without_command=True)

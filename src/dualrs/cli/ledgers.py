@@ -18,7 +18,15 @@ Radii = Annotated[
 ]
 
 
-def show(ledger: LedgerFile, rule: OtherRule = None, alpha: OtherAlpha = None, radii: Radii = None) -> None:
+def show(
+    ledger: LedgerFile,
+    rule: OtherRule = None,
+    alpha: OtherAlpha = None,
+    radii: Radii = None,
+    picture: Annotated[
+        Path | None, Option(help="Also draw certified accuracy against radius: a .png, .svg or .pdf file.")
+    ] = None,
+) -> None:
     """Show what a ledger says: certified accuracy at radii, abstentions, sigmas, what limits the radii.
 
     Everything is derived again from the votes, so another rule or alpha costs seconds, not samples. Side by side is
@@ -32,8 +40,16 @@ def show(ledger: LedgerFile, rule: OtherRule = None, alpha: OtherAlpha = None, r
         results, certificates = derive(opened, rule, alpha)
         unfinished = len(opened.inputs()) - len(results)
         run = opened.header
-    title = f"{run.dataset} · rule {rule or run.rule} · alpha {alpha or run.alpha:g} · n {run.n:,} · n0 {run.n0:,}"
-    print_summary(summarize(results, certificates, _radii(radii)), f"{title} · seed {run.seed}", unfinished)
+    title = (
+        f"{run.dataset} · rule {rule or run.rule} · alpha {alpha or run.alpha:g} · n {run.n:,} · n0 {run.n0:,} "
+        f"· seed {run.seed}"
+    )
+    print_summary(summarize(results, certificates, _radii(radii)), title, unfinished)
+    if picture is not None:
+        from dualrs.report.figures import draw_accuracy
+
+        draw_accuracy({rule or run.rule: results}, picture, title)
+        print(f"drew {picture}")
 
 
 def verify(ledger: LedgerFile) -> None:

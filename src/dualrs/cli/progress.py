@@ -1,31 +1,32 @@
-"""A progress bar for collecting votes: inputs done, votes a second, time left."""
+"""Progress bars on the terminal's error stream: what is done, how fast, and the time left."""
 
 import time
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dualrs.collect import Progress as Collected
+from dualrs.training.loop import State
 
 
-class Bar:
-    """Shows on the terminal's error stream how a collection of votes gets on."""
+class _Bar:
+    """A bar with one task, shown while the context is open."""
 
-    def __init__(self, title: str, inputs: int) -> None:
+    def __init__(self, title: str, total: float | None, state: str) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(20),
-            TextColumn("{task.fields[done]}/{task.total} inputs · {task.fields[rate]} ·"),
+            TextColumn("{task.fields[state]} ·"),
             TimeRemainingColumn(),
             TextColumn("left"),
             console=Console(stderr=True),
         )
-        self._task = self._progress.add_task(title, total=inputs, rate="checking the networks", done=0)
+        self._task = self._progress.add_task(title, total=total, state=state)
         self._fresh = True
-        self._began = time.perf_counter()
 
-    def __enter__(self) -> "Bar":
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 
@@ -34,12 +35,35 @@ class Bar:
     ) -> None:
         self._progress.stop()
 
-    def update(self, collected: Collected) -> None:
-        """Show the present state; the first call tells where an earlier run had stopped."""
-        if self._fresh:
-            self._progress.reset(self._task, completed=collected.inputs)
+    def _show(self, completed: float, total: float, state: str) -> None:
+        if self._fresh:  # the first call tells where an earlier run had stopped
+            self._progress.reset(self._task, completed=int(completed), total=int(total))
             self._fresh = False
+        self._progress.update(self._task, completed=completed, total=total, state=state)
+
+
+class Bar(_Bar):
+    """How a collection of votes gets on."""
+
+    def __init__(self, title: str, inputs: int) -> None:
+        super().__init__(title, inputs, f"0/{inputs} inputs · checking the networks")
+        self._inputs = inputs
+        self._began = time.perf_counter()
+
+    def update(self, collected: Collected) -> None:
+        """Show the present state."""
         rate = collected.votes / max(time.perf_counter() - self._began, 1e-9)
-        self._progress.update(
-            self._task, completed=round(collected.work, 3), done=collected.inputs, rate=f"{rate:,.0f} votes/s"
-        )
+        state = f"{collected.inputs}/{self._inputs} inputs · {rate:,.0f} votes/s"
+        self._show(round(collected.work, 3), self._inputs, state)
+
+
+class TrainingBar(_Bar):
+    """How a training gets on."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title, None, "reading images")
+
+    def update(self, state: State) -> None:
+        """Show the present state; after the last step the result is measured, which takes a while."""
+        text = f"epoch {state.epoch + 1} · loss {state.loss:.4f} · {state.images_per_second:,.0f} images/s"
+        self._show(state.step, state.steps, text + (" · measuring" if state.step == state.steps else ""))

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from dualrs.smoothed import SmoothedModel
 
 _NETWORKS, _DATA, _VOTES, _ENGINE = "Networks", "Data", "Votes and rule", "Engine"
-_REFERENCE = "module:attribute or path/to/file.py:attribute, an object or a function that makes it"
+_REFERENCE = (
+    "zoo:NAME, a file of weights or a hub's model (see `dualrs models`), or module:attribute or file.py:attribute, an "
+    "object or a function that makes it; 'DENOISER | NETWORK' puts a denoiser in front"
+)
 
 RecipeFile = Annotated[
     Path | None, Argument(help="A recipe (TOML) with the settings below; options given by hand win over it.")
@@ -31,8 +34,16 @@ SigmaE = Annotated[float | None, Option(help="Sigma of the router.", rich_help_p
 Sigma = Annotated[float | None, Option(help="The one sigma of a classifier without router.", rich_help_panel=_NETWORKS)]
 Data = Annotated[
     str | None,
-    Option(help="A dataset, an array of images or (images, labels): module:attribute.", rich_help_panel=_DATA),
+    Option(
+        help="cifar10:test, cifar10:subset, folder:PATH, hub:ID:SPLIT, or module:attribute: a dataset, an array of "
+        "images, or (images, labels).",
+        rich_help_panel=_DATA,
+    ),
 ]
+Resize = Annotated[
+    int | None, Option(help="Resize images of folders and hubs: pixels of the shorter side.", rich_help_panel=_DATA)
+]
+Crop = Annotated[int | None, Option(help="Then take the central square of this side.", rich_help_panel=_DATA)]
 Inputs = Annotated[
     str, Option(help="Which inputs, as START:STOP:STEP of their positions; :: is all.", rich_help_panel=_DATA)
 ]
@@ -77,6 +88,8 @@ def certify(
     sigma_e: SigmaE = None,
     sigma: Sigma = None,
     data: Data = None,
+    resize: Resize = None,
+    crop: Crop = None,
     inputs: Inputs = "::",
     n: N = None,
     n0: N0 = None,
@@ -96,7 +109,8 @@ def certify(
     --sigma-e 1.0 --data net.py:test -o run.ledger`
     """
     loaded = _load(
-        recipe, router, classifier, expert, sigmas, sigma_e, sigma, data, batch_size, device, dtype,
+        recipe, router, classifier, expert, sigmas, sigma_e, sigma, data, resize, crop, batch_size,
+        device, dtype,
         certify={"n": n, "n0": n0, "alpha": alpha, "rule": rule, "seed": seed},
     )  # fmt: skip
     if ledger is None:
@@ -142,6 +156,8 @@ def predict(
     sigma_e: SigmaE = None,
     sigma: Sigma = None,
     data: Data = None,
+    resize: Resize = None,
+    crop: Crop = None,
     inputs: Inputs = "::",
     n: Annotated[int, Option(help="Votes per stage.", rich_help_panel=_VOTES)] = 1_000,
     alpha: Alpha = None,
@@ -155,7 +171,8 @@ def predict(
     Each stage is tested at alpha/2 (the paper's PREDICT); undecided inputs abstain and say which stage was.
     """
     loaded = _load(
-        recipe, router, classifier, expert, sigmas, sigma_e, sigma, data, batch_size, device, dtype,
+        recipe, router, classifier, expert, sigmas, sigma_e, sigma, data, resize, crop, batch_size,
+        device, dtype,
         certify={"alpha": alpha, "seed": seed},
     )  # fmt: skip
     model, dataset = _build(loaded, recipe)
@@ -193,6 +210,8 @@ def _load(
     sigma_e: float | None,
     sigma: float | None,
     data: str | None,
+    resize: int | None,
+    crop: int | None,
     batch_size: int | None,
     device: str | None,
     dtype: str | None,
@@ -210,14 +229,15 @@ def _load(
         "sigma": sigma,
     }
     engine = {"batch_size": batch_size, "device": device, "dtype": dtype}
-    return load_recipe(recipe, {"model": model, "data": _from_here(data, here), "certify": certify, "engine": engine})
+    images = {"source": _from_here(data, here), "resize": resize, "crop": crop}
+    return load_recipe(recipe, {"model": model, "data": images, "certify": certify, "engine": engine})
 
 
 def _from_here(reference: str | None, folder: Path) -> str | None:
     """Paths on the command line start here, those in a recipe at the recipe; make the former absolute."""
-    if reference is None or ".py:" not in reference:
-        return reference
-    return str(folder / reference)
+    from dualrs.references import anchored
+
+    return None if reference is None else anchored(reference, folder)
 
 
 def _experts(pairs: list[str] | None, folder: Path) -> dict[str, str | None] | None:
@@ -242,7 +262,7 @@ def _build(recipe: "Recipe", path: Path | None) -> "tuple[SmoothedModel, Dataset
     from dualrs.build import build_data, build_model
 
     folder = None if path is None else path.parent.resolve()
-    return build_model(recipe, folder), build_data(recipe, folder)
+    return build_model(recipe, folder), build_data(recipe.data, folder)
 
 
 def _indices(text: str, count: int) -> range:

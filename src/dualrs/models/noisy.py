@@ -68,13 +68,18 @@ class NoisyModel:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the architecture as printed and of every parameter and buffer."""
-        digest = hashlib.blake2b(digest_size=16)
-        digest.update(repr(self.module).encode())
-        for key, value in sorted(self.module.state_dict().items()):
-            if isinstance(value, Tensor):
-                digest.update(f"{key} {value.dtype} {tuple(value.shape)}".encode())
-                digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-            else:
-                digest.update(f"{key} {value!r}".encode())
-        return digest.hexdigest()
+        """Hash of the network: see `fingerprint`."""
+        return fingerprint(self.module)
+
+
+def fingerprint(module: nn.Module) -> str:
+    """Hash of the architecture as printed and of every parameter and buffer."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(repr(module).encode())
+    for key, value in sorted(module.state_dict().items()):
+        if isinstance(value, Tensor):
+            digest.update(f"{key} {value.dtype} {tuple(value.shape)}".encode())
+            digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        else:
+            digest.update(f"{key} {value!r}".encode())
+    return digest.hexdigest()

@@ -24,13 +24,13 @@ from torch import Tensor
 from dualrs.data.images import LEVELS, Pixels
 from dualrs.errors import BadModel, BadSetting, NonFiniteLogits, OutOfMemory
 from dualrs.models.noisy import NoisyModel
+from dualrs.models.precision import DTYPES, autocast
 from dualrs.sampling.batches import Lane, NoiseRows, Order, Piece, Run, noisy_copies, pack
 from dualrs.sampling.checks import check_behaviour, check_finite
 from dualrs.sampling.noise import Int16s
 from dualrs.votes import BLOCK, Counts, Part, Stage, Stream, Unit
 
 BATCH_SIZE = 256
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _AHEAD = 3  # batches that are packed, and their noise drawn, before the network wants them
 _THREADS = min(8, os.cpu_count() or 1)
 
@@ -207,8 +207,7 @@ class Engine:
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """No gradients; reduced precision if asked for."""
-        dtype = DTYPES[self.dtype]
-        with torch.inference_mode(), torch.autocast(self.device.type, dtype, enabled=dtype is not torch.float32):
+        with torch.inference_mode(), autocast(self.device, self.dtype):
             yield
 
 

@@ -1,0 +1,150 @@
+"""The commands that train base networks: train denoiser, train classifier."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option, Typer
+
+from dualrs.errors import BadSetting
+
+if TYPE_CHECKING:
+    from dualrs.models.card import Architecture, Card
+
+train_app = Typer(no_args_is_help=True, help="Train base networks: a denoiser, or a classifier on what it leaves.")
+
+_TRAINING, _ENGINE = "Training", "Engine"
+Out = Annotated[
+    Path, Argument(help="Where the weights go, NAME.safetensors; the card goes beside them.", show_default=False)
+]
+Data = Annotated[str, Option(help="Training images: cifar10:train, folder:PATH, hub:ID:SPLIT or module:attribute.")]
+Test = Annotated[str, Option(help="Images to measure the result on.")]
+Shape = Annotated[
+    str, Option(help="Arguments of the network as JSON, such as '{\"width\": 32}'.", rich_help_panel=_TRAINING)
+]
+Epochs = Annotated[int, Option(rich_help_panel=_TRAINING)]
+BatchSize = Annotated[int, Option(rich_help_panel=_TRAINING)]
+Rate = Annotated[float, Option(help="Highest learning rate of AdamW.", rich_help_panel=_TRAINING)]
+Decay = Annotated[float, Option("--weight-decay", rich_help_panel=_TRAINING)]
+Seed = Annotated[int, Option(help="Seed of the weights, the order and the noise.", rich_help_panel=_TRAINING)]
+Device = Annotated[str, Option(help="cpu, cuda or mps.", rich_help_panel=_ENGINE)]
+Dtype = Annotated[
+    str | None,
+    Option(help="float32 or bfloat16; by default whichever the device computes faster.", rich_help_panel=_ENGINE),
+]
+
+
+@train_app.command("denoiser")
+def denoiser(
+    out: Out,
+    data: Data = "cifar10:train",
+    test: Test = "cifar10:test",
+    sigma: Annotated[str, Option(help="Sigmas: LOW:HIGH, or some, as 0.25,0.5,1.0.")] = "0.05:1.5",
+    network: Annotated[
+        str, Option(help="lean-unet, or unet2d (of diffusers).", rich_help_panel=_TRAINING)
+    ] = "lean-unet",
+    shape: Shape = "{}",
+    epochs: Epochs = 12,
+    batch_size: BatchSize = 128,
+    rate: Rate = 2e-3,
+    weight_decay: Decay = 0.01,
+    seed: Seed = 0,
+    device: Device = "cpu",
+    dtype: Dtype = None,
+) -> None:
+    """Train a denoiser that is told the sigma, over a range of them.
+
+    Stop it at any time; the same command goes on where it was.
+    """
+    from dualrs.build import build_data
+    from dualrs.cli.progress import TrainingBar
+    from dualrs.config import DataSection
+    from dualrs.training.base import train_denoiser
+    from dualrs.training.images import TrainingImages
+    from dualrs.training.loop import Schedule
+    from dualrs.training.noise import parse_levels
+
+    schedule = Schedule(epochs, batch_size, rate, weight_decay, seed)
+    images = TrainingImages(build_data(DataSection(source=data)))
+    levels = parse_levels(sigma, len(images))
+    with TrainingBar(f"training {out.stem}") as bar:
+        card = train_denoiser(
+            out, _architecture(network, shape), images, build_data(DataSection(source=test)), levels, schedule,
+            recipe=_command(), device=device, dtype=dtype, report=bar.update,
+        )  # fmt: skip
+    _show(out, card)
+
+
+@train_app.command("classifier")
+def classifier(
+    out: Out,
+    behind: Annotated[
+        str | None,
+        Option(
+            help="The denoiser in front of it, kept as it is: zoo:NAME, PATH.safetensors, ... (see `dualrs models`)."
+        ),
+    ] = None,
+    data: Data = "cifar10:train",
+    test: Test = "cifar10:test",
+    sigma: Annotated[
+        str,
+        Option(help="0 is clean; 0.5; one of 0.25,0.5,1.0; a range 0.1:1.2; or a .npy file with one per image."),
+    ] = "0.25,0.5,1.0",
+    network: Annotated[
+        str, Option(help="lean-resnet, resnet20, resnet56, resnet110 or resnet50.", rich_help_panel=_TRAINING)
+    ] = "lean-resnet",
+    shape: Shape = "{}",
+    epochs: Epochs = 15,
+    batch_size: BatchSize = 128,
+    rate: Rate = 3e-3,
+    weight_decay: Decay = 0.05,
+    seed: Seed = 0,
+    device: Device = "cpu",
+    dtype: Dtype = None,
+) -> None:
+    """Train a classifier on clean, on noisy or (with --behind) on denoised images.
+
+    Stop it at any time; the same command goes on where it was.
+    """
+    from dualrs.build import Networks, build_data
+    from dualrs.cli.progress import TrainingBar
+    from dualrs.config import DataSection
+    from dualrs.training.base import train_classifier
+    from dualrs.training.images import TrainingImages
+    from dualrs.training.loop import Schedule
+    from dualrs.training.noise import parse_levels
+
+    schedule = Schedule(epochs, batch_size, rate, weight_decay, seed)
+    images = TrainingImages(build_data(DataSection(source=data)))
+    levels = parse_levels(sigma, len(images))
+    front = None if behind is None else Networks()(behind)
+    with TrainingBar(f"training {out.stem}") as bar:
+        card = train_classifier(
+            out, _architecture(network, shape), images, build_data(DataSection(source=test)), levels, schedule,
+            denoiser=front, recipe=_command(), device=device, dtype=dtype, report=bar.update,
+        )  # fmt: skip
+    _show(out, card)
+
+
+def _architecture(network: str, shape: str) -> "Architecture":
+    from dualrs.models.card import Architecture
+
+    try:
+        arguments: Any = json.loads(shape)
+    except json.JSONDecodeError as error:
+        raise BadSetting(f"--shape is not JSON: {error}") from error
+    if not isinstance(arguments, dict):
+        raise BadSetting(f"--shape takes a JSON object, such as '{{\"width\": 32}}'; got {shape}")
+    return Architecture(network=network, arguments=arguments)
+
+
+def _command() -> str:
+    return shlex.join(["dualrs", *sys.argv[1:]])
+
+
+def _show(out: Path, card: "Card") -> None:
+    print(f"wrote {out} ({card.architecture}; {card.cost})")
+    for name, value in card.scores.items():
+        print(f"  {name}: {value}")

@@ -1,0 +1,86 @@
+"""Denoised smoothing: a denoiser, then a network on what it makes of the noisy image.
+
+Enters: noisy images in [0, 1] units and the sigma they carry, one for the batch or one per image. Leaves: from a
+`Denoiser` a clean estimate within [0, 1]; from `Denoised` the logits of the network behind it. A denoiser never
+adds noise: that is done once, before it, by whoever samples (section 2 of the paper, diffusion denoised smoothing).
+"""
+
+import inspect
+from typing import Protocol
+
+from torch import Tensor, nn
+
+Sigma = float | Tensor  # of the whole batch, or one per image with shape (batch,)
+
+MID, SPREAD = 0.5, 0.25  # mean and standard deviation of the pixels of natural images, near enough
+
+
+class Denoiser(Protocol):
+    """A torch module that takes the noise off."""
+
+    def __call__(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+        """Estimate the clean images, within [0, 1] and of the same shape."""
+
+
+class Identity(nn.Module):
+    """No denoiser: for networks trained on noisy images. What lies outside [0, 1] stays there."""
+
+    def forward(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+        """Return the images as they are."""
+        return noisy
+
+
+class Preconditioned(nn.Module):
+    """A denoiser from a core network that works at unit variance, whatever the sigma.
+
+    The core sees the noisy image divided by its standard deviation. Its answer is scaled to what the best linear
+    estimate leaves open, and added to that estimate (the preconditioning of Karras et al., 2022).
+    """
+
+    def __init__(self, core: nn.Module) -> None:
+        super().__init__()
+        self.core = core
+
+    def forward(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+        """The clean estimate, within [0, 1]."""
+        return self.estimate(noisy, sigma).clamp(0, 1)
+
+    def estimate(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+        """The clean estimate before clipping, which training needs: clipping has no gradient."""
+        level = per_image(sigma, noisy)
+        total = (level**2 + SPREAD**2).sqrt()
+        centred = (noisy - MID) / total
+        added: Tensor = self.core(centred, level.flatten())
+        return MID + SPREAD**2 / total * centred + residual_spread(sigma, noisy) * added.float()
+
+
+def residual_spread(sigma: Sigma, images: Tensor) -> Tensor:
+    """Standard deviation of what the best linear estimate leaves open, for each image."""
+    level = per_image(sigma, images)
+    return level * SPREAD / (level**2 + SPREAD**2).sqrt()
+
+
+class Denoised(nn.Module):
+    """A network behind a denoiser, as one module that dualrs can smooth.
+
+    The head is told the sigma too if its forward has a parameter of that name.
+    """
+
+    def __init__(self, denoiser: nn.Module, head: nn.Module) -> None:
+        super().__init__()
+        self.denoiser = denoiser
+        self.head = head
+        self._head_takes_sigma = "sigma" in inspect.signature(head.forward).parameters
+        self.training = denoiser.training or head.training
+
+    def forward(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+        """Logits of the head on the denoised images."""
+        clean = self.denoiser(noisy, sigma)
+        logits: Tensor = self.head(clean, sigma=sigma) if self._head_takes_sigma else self.head(clean)
+        return logits
+
+
+def per_image(sigma: Sigma, images: Tensor) -> Tensor:
+    """Sigma as a tensor that multiplies a batch of images, shape (1 or batch, 1, 1, 1)."""
+    tensor = sigma if isinstance(sigma, Tensor) else images.new_tensor([sigma])
+    return tensor.to(images).view(-1, 1, 1, 1)

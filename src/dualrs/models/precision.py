@@ -1,0 +1,20 @@
+"""Precision: which number format a device computes fastest in, and running networks in it."""
+
+import torch
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def fastest_dtype(device: torch.device) -> str:
+    """bfloat16 where the hardware multiplies it, float32 elsewhere (where it would be emulated, ten times slower)."""
+    if device.type == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+    if device.type == "cpu":
+        known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # torch before 2.9 cannot tell
+        return "bfloat16" if known.get("avx512_bf16") or known.get("amx_bf16") else "float32"
+    return "float32"
+
+
+def autocast(device: torch.device, dtype: str) -> torch.autocast:
+    """Run what follows in ``dtype`` where that is safe."""
+    return torch.autocast(device.type, DTYPES[dtype], enabled=dtype != "float32")

@@ -1,0 +1,105 @@
+"""Training and measuring from the command line."""
+
+import json
+
+import pytest
+
+NET = """
+import numpy as np
+from dualrs.data.dataset import ArrayDataset
+
+def images(count, seed):
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, 2, count)
+    colour = np.where(labels[:, None], 200, 50) + generator.integers(-20, 20, (count, 3))
+    pixels = np.broadcast_to(colour[:, :, None, None], (count, 3, 16, 16)).astype(np.uint8)
+    return ArrayDataset(pixels, labels, name="colours")
+
+def train():
+    return images(128, 0)
+
+def test():
+    return images(60, 1)
+"""
+QUICK = ("--data", "colours.py:train", "--test", "colours.py:test", "--epochs", "3", "--batch-size", "32")
+UNET = ("--shape", '{"width": 8, "middle": 1}')
+RESNET = ("--shape", '{"widths": [8], "blocks": [1]}')
+
+
+@pytest.fixture
+def colours(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "colours.py").write_text(NET)
+    return tmp_path
+
+
+def test_denoiser_then_classifier_then_their_accuracy(dualrs, colours):
+    code, out, err = dualrs("train", "denoiser", "d.safetensors", *QUICK, *UNET, "--rate", "0.005")
+    assert code == 0, err
+    assert "wrote d.safetensors (lean-unet(width=8, middle=1);" in out
+    code, out, err = dualrs("train", "classifier", "c.safetensors", "--behind", "d.safetensors", *QUICK, *RESNET)
+    assert code == 0, err
+    assert "colours accuracy sigma=0.5" in out
+    card = json.loads((colours / "c.safetensors").with_suffix(".json").read_text())
+    assert "classifier" in card["recipe"]
+    code, out, err = dualrs(
+        "evaluate", "d.safetensors | c.safetensors", "--data", "colours.py:test", "--sigma", "0,0.5"
+    )
+    assert code == 0, err
+    assert f"{100 * card['scores']['colours accuracy sigma=0.5']:.2f}%" in out
+    code, out, err = dualrs(
+        "certify", "--classifier", "d.safetensors | c.safetensors", "--sigma", "0.5", "--data", "colours.py:test",
+        "--inputs", "0:3", "--n", "200", "--alpha", "0.05", "-o", "run.ledger",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "certified accuracy" in out
+
+
+def test_same_command_after_the_end_writes_the_same_weights(dualrs, colours):
+    words = ("train", "classifier", "c.safetensors", *QUICK, *RESNET, "--sigma", "0.25")
+    dualrs(*words)
+    first = (colours / "c.safetensors").read_bytes()
+    code, _, err = dualrs(*words)
+    assert code == 0, err
+    assert (colours / "c.safetensors").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        pytest.param(("--sigma", "big"), "sigmas are numbers", id="sigma that is no number"),
+        pytest.param(("--shape", "{"), "--shape is not JSON", id="shape that is not JSON"),
+        pytest.param(("--shape", "[1]"), "--shape takes a JSON object", id="shape that is a list"),
+        pytest.param(("--network", "alexnet"), "no network 'alexnet'", id="unknown network"),
+        pytest.param(("--behind", "zoo:elephant"), "the zoo has no network", id="unknown denoiser"),
+        pytest.param(("--data", "cifar10:half"), "there is no cifar10:half", id="unknown data"),
+        pytest.param(("--epochs", "0"), "must be positive", id="no epochs"),
+        pytest.param(("--batch-size", "1000"), "do not fill one batch", id="batch larger than the data"),
+    ],
+)
+def test_train_classifier_refuses(dualrs, colours, words, sentence):
+    code, _, err = dualrs("train", "classifier", "c.safetensors", *QUICK, *RESNET, *words)
+    assert code == 2
+    assert sentence in err
+    assert "Traceback" not in err
+    assert not (colours / "c.safetensors").exists()
+
+
+def test_other_settings_do_not_touch_a_training_that_was_begun(dualrs, colours):
+    dualrs("train", "classifier", "c.safetensors", *QUICK, *RESNET)
+    code, _, err = dualrs("train", "classifier", "c.safetensors", *QUICK, *RESNET, "--seed", "5")
+    assert code == 2
+    assert "belongs to another training" in err
+
+
+def test_models_are_listed_with_their_cards(dualrs):
+    code, out, _ = dualrs("models")
+    assert code == 0
+    assert "zoo:cifar10-denoiser" in out
+    assert "module:attribute" in out
+    code, out, _ = dualrs("models", "cifar10-denoiser")
+    assert code == 0
+    assert "sha256" in out
+    code, _, err = dualrs("models", "elephant")
+    assert code == 2
+    assert "the zoo has no network 'elephant'" in err
