@@ -61,7 +61,7 @@ class TrainingBar(_Bar):
     """How a training gets on."""
 
     def __init__(self, title: str) -> None:
-        super().__init__(title, None, "reading images")
+        super().__init__(title, None, "preparing")
 
     def update(self, state: State) -> None:
         """Show the present state; after the last step the result is measured, which takes a while."""

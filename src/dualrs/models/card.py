@@ -29,7 +29,7 @@ class Card(BaseModel):
     architecture: Architecture
     data: str
     recipe: str
-    seed: int
+    seed: int | None
     cost: str
     scores: dict[str, float]
     licence: str
