@@ -48,15 +48,18 @@ def evaluate(
     from rich.table import Table
 
     from dualrs.build import Networks, build_data
+    from dualrs.cli.progress import MeasuringBar
     from dualrs.config import DataSection
     from dualrs.training.classifier import measure
-    from dualrs.training.noise import parse_sigmas
+    from dualrs.training.noise import OneOf, parse_sigmas
 
     model = Networks(Path.cwd())(network)
     dataset = build_data(DataSection(source=data))
     table = Table("sigma", "accuracy", "images/s")
-    for level in parse_sigmas(sigma):
-        found = measure(model, dataset, level, seed=seed, device=device, dtype=dtype)
-        table.add_row(f"{level:g}", f"{100 * found.accuracy:.2f}%", f"{found.images_per_second:,.0f}")
+    levels = OneOf(parse_sigmas(sigma)).sigmas
+    with MeasuringBar("measuring", len(levels) * len(dataset.ids)) as bar:
+        for level in levels:
+            found = measure(model, dataset, level, seed=seed, device=device, dtype=dtype, report=bar.update)
+            table.add_row(f"{level:g}", f"{100 * found.accuracy:.2f}%", f"{found.images_per_second:,.0f}")
     Console().print(f"{network} on {dataset.name}, {len(dataset.ids):,} images", highlight=False)
     Console().print(table)

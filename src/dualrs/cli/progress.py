@@ -57,6 +57,19 @@ class Bar(_Bar):
         self._show(round(collected.work, 3), self._inputs, state)
 
 
+class MeasuringBar(_Bar):
+    """How many images were looked at."""
+
+    def __init__(self, title: str, images: int) -> None:
+        super().__init__(title, images, f"0/{images:,} images")
+        self._images, self._done = images, 0
+
+    def update(self, images: int) -> None:
+        """Count images that were looked at just now."""
+        self._done += images
+        self._show(self._done, self._images, f"{self._done:,}/{self._images:,} images")
+
+
 class TrainingBar(_Bar):
     """How a training gets on."""
 

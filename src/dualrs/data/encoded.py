@@ -36,6 +36,10 @@ class Preprocessing:
         if self.resize is not None and self.crop is not None and self.crop > self.resize:
             raise BadSetting(f"a crop of {self.crop} does not fit into a shorter side of {self.resize} pixels")
 
+    def __str__(self) -> str:
+        steps = (("resize", self.resize), ("crop", self.crop))
+        return "".join(f", {name} {pixels}" for name, pixels in steps if pixels is not None)
+
     def decode(self, content: bytes, name: str) -> Pixels:
         """Pixels of an encoded image, shape (3, height, width); ``name`` is for complaints."""
         from PIL import Image, UnidentifiedImageError
@@ -73,7 +77,7 @@ class EncodedImages(ABC):
         classes: Sequence[str],
         preprocessing: Preprocessing,
     ) -> None:
-        self.name = name
+        self.name = f"{name}{preprocessing}"  # in the header of a ledger, and above its tables
         self.ids = tuple(ids)
         self.labels = None if labels is None else tuple(labels)
         self.classes = tuple(classes)

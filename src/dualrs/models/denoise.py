@@ -75,7 +75,8 @@ class Denoised(nn.Module):
 
     def forward(self, noisy: Tensor, sigma: Sigma) -> Tensor:
         """Logits of the head on the denoised images."""
-        clean = self.denoiser(noisy, sigma)
+        noiseless = not isinstance(sigma, Tensor) and sigma == 0  # nothing to take off
+        clean = noisy if noiseless else self.denoiser(noisy, sigma)
         logits: Tensor = self.head(clean, sigma=sigma) if self._head_takes_sigma else self.head(clean)
         return logits
 

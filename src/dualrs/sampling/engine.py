@@ -23,8 +23,8 @@ from torch import Tensor
 
 from dualrs.data.images import LEVELS, Pixels
 from dualrs.errors import BadModel, BadSetting, NonFiniteLogits, OutOfMemory
+from dualrs.models.hardware import DTYPES, autocast, check_dtype, open_device
 from dualrs.models.noisy import NoisyModel
-from dualrs.models.precision import DTYPES, autocast
 from dualrs.sampling.batches import Lane, NoiseRows, Order, Piece, Run, noisy_copies, pack
 from dualrs.sampling.checks import check_behaviour, check_finite
 from dualrs.sampling.noise import Int16s
@@ -71,11 +71,9 @@ class Engine:
     ) -> None:
         if batch_size < 1:
             raise BadSetting(f"the batch size must be at least 1, got {batch_size}")
-        if dtype not in DTYPES:
-            raise BadSetting(f"unknown dtype {dtype!r}; choose one of {', '.join(DTYPES)}")
         self.models = dict(models)
         self.batch_size = batch_size
-        self.dtype = dtype
+        self.dtype = check_dtype(dtype)
         self._shape_is_fixed = False
         self.device = _choose_device(device, self.models.values())
         for model in self.models.values():
@@ -217,10 +215,7 @@ def _lane_key(model: NoisyModel, sigma: float) -> LaneKey:
 
 def _choose_device(device: str | torch.device | None, models: Iterable[NoisyModel]) -> torch.device:
     if device is not None:
-        try:
-            return torch.empty(0, device=device).device
-        except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
-            raise BadSetting(f"unknown device {device!r}, or this machine has none; use cpu, cuda or mps") from error
+        return open_device(device)
     devices = {m.device for m in models}
     if len(devices) > 1:
         raise BadSetting(f"the networks are on different devices ({', '.join(map(str, devices))}); pass device=...")

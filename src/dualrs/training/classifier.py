@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from dualrs.data.dataset import Dataset
+from dualrs.errors import NonFiniteLogits
+from dualrs.models.hardware import autocast, check_dtype, fastest_dtype, open_device
 from dualrs.models.noisy import fingerprint
-from dualrs.models.precision import autocast, fastest_dtype
 from dualrs.training.images import TrainingImages, plain_batches
 from dualrs.training.loop import Schedule, State, fit
 from dualrs.training.noise import Levels, add_noise
@@ -34,6 +35,7 @@ def fit_classifier(
     report: Callable[[State], None] = lambda state: None,
 ) -> float:
     """Train in place by cross-entropy; return the seconds it took. Clean images (sigma 0) bypass the denoiser."""
+    device = open_device(device)
     behind = "" if denoiser is None else f" behind {fingerprint(denoiser)}"
     identity = f"classifier {fingerprint(network)}{behind}, {images.name}, {levels!r}"
     if denoiser is not None:
@@ -74,10 +76,14 @@ def measure(
     seed: int = 0,
     device: str | torch.device = "cpu",
     dtype: str | None = None,
+    report: Callable[[int], None] = lambda images: None,
 ) -> Measured:
-    """Accuracy of ``model`` (images, with or without sigma -> logits) at one sigma, and its speed without the noise."""
-    device = torch.device(device)
-    dtype = dtype or fastest_dtype(device)
+    """Accuracy of ``model`` (images, with or without sigma -> logits) at one sigma, and its speed without the noise.
+
+    ``report`` is told the number of images after each batch.
+    """
+    device = open_device(device)
+    dtype = check_dtype(dtype or fastest_dtype(device))
     generator = Generator().manual_seed(seed)
     takes_sigma = "sigma" in inspect.signature(model.to(device).forward).parameters
     right, seconds = 0, 0.0
@@ -86,6 +92,9 @@ def measure(
         began = time.perf_counter()
         with autocast(device, dtype):
             logits = model(noisy, sigma=sigma) if takes_sigma else model(noisy)
+        if not torch.isfinite(logits).all():
+            raise NonFiniteLogits(f"the network answers NaN or infinity at sigma {sigma:g}")
         right += int((logits.argmax(1).cpu() == labels).sum())
         seconds += time.perf_counter() - began
+        report(len(labels))
     return Measured(right / len(dataset.ids), len(dataset.ids) / seconds)

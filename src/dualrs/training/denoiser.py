@@ -12,6 +12,7 @@ from torch import Generator, Tensor, nn
 
 from dualrs.data.dataset import Dataset
 from dualrs.models.denoise import Preconditioned, residual_spread
+from dualrs.models.hardware import open_device
 from dualrs.models.noisy import fingerprint
 from dualrs.training.images import TrainingImages, plain_batches
 from dualrs.training.loop import Schedule, State, fit
@@ -30,6 +31,7 @@ def fit_denoiser(
     report: Callable[[State], None] = lambda state: None,
 ) -> float:
     """Train in place; return the seconds it took."""
+    device = open_device(device)
     identity = f"denoiser {fingerprint(denoiser)}, {images.name}, {levels!r}"
 
     def loss(indices: Tensor, generator: Generator) -> Tensor:

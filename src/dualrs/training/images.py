@@ -51,7 +51,8 @@ class TrainingImages:
 
 def plain_batches(dataset: Dataset, size: int = 250) -> Iterator[tuple[Tensor, Tensor]]:
     """Images in [0, 1] as they are, with labels, in order: for measuring."""
-    assert dataset.labels is not None
+    if dataset.labels is None:
+        raise BadData(f"the dataset {dataset.name} has no labels to compare with")
     for start in range(0, len(dataset.ids), size):
         chosen = range(start, min(start + size, len(dataset.ids)))
         pixels = torch.from_numpy(np.stack([dataset.image(i) for i in chosen]))

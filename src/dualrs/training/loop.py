@@ -16,7 +16,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from dualrs.errors import BadCheckpoint, BadSetting, NonFiniteLogits
-from dualrs.models.precision import autocast, fastest_dtype
+from dualrs.models.hardware import autocast, check_dtype, fastest_dtype, open_device
 
 _SECONDS_BETWEEN_CHECKPOINTS = 60
 _WARM_UP = 0.1  # share of the steps
@@ -72,7 +72,8 @@ def fit(
 
     ``about`` says what is trained on what; a checkpoint of anything else is refused.
     """
-    device = torch.device(device)
+    device = open_device(device)
+    dtype = check_dtype(dtype or fastest_dtype(device))
     network.to(device).train()
     steps_per_epoch = count // schedule.batch_size
     if steps_per_epoch == 0:
@@ -81,7 +82,6 @@ def fit(
     optimizer = torch.optim.AdamW(_groups(network, schedule.weight_decay), lr=schedule.rate)
     identity = f"{about}; {asdict(schedule)}"
     step, spent = _resume(checkpoint, identity, network, optimizer)
-    dtype = dtype or fastest_dtype(device)
     mean_loss, began, saved, fresh = 0.0, time.perf_counter(), time.perf_counter(), step
     while step < steps:
         epoch, place = divmod(step, steps_per_epoch)

@@ -20,6 +20,9 @@ def train():
 
 def test():
     return images(60, 1)
+
+def bare():
+    return images(60, 1).pixels
 """
 QUICK = ("--data", "colours.py:train", "--test", "colours.py:test", "--epochs", "3", "--batch-size", "32")
 UNET = ("--shape", '{"width": 8, "middle": 1}')
@@ -73,6 +76,8 @@ def test_same_command_after_the_end_writes_the_same_weights(dualrs, colours):
         pytest.param(("--network", "alexnet"), "no network 'alexnet'", id="unknown network"),
         pytest.param(("--behind", "zoo:elephant"), "the zoo has no network", id="unknown denoiser"),
         pytest.param(("--data", "cifar10:half"), "there is no cifar10:half", id="unknown data"),
+        pytest.param(("--device", "abacus"), "unknown device", id="unknown device"),
+        pytest.param(("--dtype", "int8"), "unknown dtype", id="unknown dtype"),
         pytest.param(("--epochs", "0"), "must be positive", id="no epochs"),
         pytest.param(("--batch-size", "1000"), "do not fill one batch", id="batch larger than the data"),
     ],
@@ -90,6 +95,20 @@ def test_other_settings_do_not_touch_a_training_that_was_begun(dualrs, colours):
     code, _, err = dualrs("train", "classifier", "c.safetensors", *QUICK, *RESNET, "--seed", "5")
     assert code == 2
     assert "belongs to another training" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        pytest.param(("--sigma", "-1"), "none negative", id="negative sigma"),
+        pytest.param(("--data", "colours.py:bare"), "no labels to compare with", id="no labels"),
+        pytest.param(("--sigma", "0"), "NaN or infinity at sigma 0", id="network that cannot be told zero"),
+    ],
+)
+def test_evaluate_refuses(dualrs, colours, words, sentence):
+    code, _, err = dualrs("evaluate", "zoo:cifar10-experts", "--data", "colours.py:test", *words)
+    assert code == 2
+    assert sentence in err
 
 
 def test_models_are_listed_with_their_cards(dualrs):

@@ -45,6 +45,11 @@ def test_class_folders_are_numbered_in_the_order_of_their_names(synsets):
     assert len(dataset) == 4
 
 
+def test_name_tells_how_images_are_prepared(synsets):
+    assert ImageFolder(synsets, resize=6).name == "val, resize 6"
+    assert ImageFolder(synsets, resize=6, crop=4).name == "val, resize 6, crop 4"
+
+
 def test_an_empty_class_keeps_its_number(synsets):
     (synsets / "n02" / "deep" / "d.PNG").unlink()
     assert ImageFolder(synsets).labels == (0, 0, 2)

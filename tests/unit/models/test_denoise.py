@@ -66,6 +66,12 @@ def test_head_sees_what_the_denoiser_made_and_no_noise_of_its_own():
         assert torch.equal(clean, noisy.clamp(0, 1))
 
 
+def test_without_noise_there_is_nothing_to_take_off():
+    denoiser, head = Watching(), Mean()
+    Denoised(denoiser, head)(torch.rand(2, 3, 32, 32), 0.0)
+    assert denoiser.seen == []
+
+
 def test_head_that_asks_for_sigma_is_told():
     head = Told()
     Denoised(Watching(), head)(torch.rand(2, 3, 32, 32), 0.25)

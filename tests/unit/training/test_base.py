@@ -73,6 +73,14 @@ def test_classifier_learns_on_noisy_images(images, tmp_path, conditional):
     assert card.architecture.arguments["classes"] == 2
 
 
+def test_classifier_learns_in_bfloat16(images, tmp_path):
+    card = train_classifier(
+        tmp_path / "c.safetensors", RESNET, images, TEST, OneOf((0.5,)), QUICK, dtype="bfloat16"
+    )  # fmt: skip
+    assert card.scores["colours 1 accuracy sigma=0.5"] > 0.95
+    assert load_weights(tmp_path / "c.safetensors").head.weight.dtype == torch.float32
+
+
 def test_clean_images_bypass_the_denoiser_in_training(images, tmp_path):
     class Refusing(torch.nn.Module):
         def forward(self, noisy, sigma):

@@ -1,8 +1,18 @@
-"""Precision: which number format a device computes fastest in, and running networks in it."""
+"""Hardware: the device that networks run on, and the number format it computes fastest in."""
 
 import torch
 
+from dualrs.errors import BadSetting
+
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def open_device(device: str | torch.device) -> torch.device:
+    """The device of this name, after it was tried."""
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
+        raise BadSetting(f"unknown device {device!r}, or this machine has none; use cpu, cuda or mps") from error
 
 
 def fastest_dtype(device: torch.device) -> str:
@@ -13,6 +23,13 @@ def fastest_dtype(device: torch.device) -> str:
         known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # torch before 2.9 cannot tell
         return "bfloat16" if known.get("avx512_bf16") or known.get("amx_bf16") else "float32"
     return "float32"
+
+
+def check_dtype(dtype: str) -> str:
+    """The same name, if it is one of a number format."""
+    if dtype not in DTYPES:
+        raise BadSetting(f"unknown dtype {dtype!r}; choose one of {', '.join(DTYPES)}")
+    return dtype
 
 
 def autocast(device: torch.device, dtype: str) -> torch.autocast:
