@@ -21,10 +21,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from dualrs.cli.progress import TrainingBar
 from dualrs.data import cifar10
-from dualrs.models.architectures import complete
 from dualrs.models.card import Architecture
 from dualrs.models.weights import load_weights
-from dualrs.training.base import train_classifier, train_denoiser
+from dualrs.training.base import Training, train_classifier, train_denoiser
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule
 from dualrs.training.noise import Between, OneOf
@@ -54,19 +53,19 @@ def main(kind: str) -> None:
             path = Path(folder) / f"{number}.safetensors"
             with TrainingBar(f"{candidate}") as bar:
                 if kind == "denoisers":
-                    schedule = Schedule(epochs=1, rate=2e-3, weight_decay=0.01)
+                    levels, schedule = Between(0.05, 1.5), Schedule(epochs=1, rate=2e-3, weight_decay=0.01)
                     card = train_denoiser(
-                        path, candidate, images, test, Between(0.05, 1.5), schedule, report=bar.update
+                        Training(path, images, test, levels, schedule, report=bar.update), candidate
                     )  # fmt: skip
                 else:
-                    schedule = Schedule(epochs=1, rate=3e-3, weight_decay=0.05)
+                    sigmas, schedule = OneOf((0.25, 0.5, 1.0)), Schedule(epochs=1, rate=3e-3, weight_decay=0.05)
                     card = train_classifier(
-                        path, candidate, images, test, OneOf((0.25, 0.5, 1.0)), schedule, report=bar.update
+                        Training(path, images, test, sigmas, schedule, report=bar.update), candidate
                     )  # fmt: skip
             if table is None:
                 table = Table("network", "MMAC", "images/s", *(k.rpartition(" ")[2] for k in card.scores))
             table.add_row(
-                str(complete(card.architecture)),
+                str(card.architecture),
                 *speed(load_weights(path)),
                 *(f"{v:.4f}" for v in card.scores.values()),
             )

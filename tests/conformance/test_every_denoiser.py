@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 import pytest
 import torch
+from small_networks import randomised, small_unet
 
 from dualrs.models.architectures import build
 from dualrs.models.card import Architecture
@@ -15,15 +16,6 @@ from dualrs.models.openai import CIFAR10, IMAGENET, empty_unet
 SIGMAS = (0.1, 0.25, 0.5, 1.0, 1.2)
 
 
-def randomised(module):
-    """Every parameter random, also those that start at zero; layers keep the scale of what they are given."""
-    generator = torch.Generator().manual_seed(0)
-    for parameter in module.parameters():
-        scale = (len(parameter) / parameter.numel()) ** 0.5 if parameter.ndim > 1 else 0.1
-        parameter.data = scale * torch.randn(parameter.shape, generator=generator)
-    return module.eval()
-
-
 def small_openai(layout):
     """OpenAI's layout, with its attention and its ways of resampling, at a width that a test can bear."""
     import dataclasses
@@ -33,13 +25,7 @@ def small_openai(layout):
 
 
 def diffusion():
-    from diffusers import UNet2DModel
-
-    unet = UNet2DModel(
-        sample_size=16, block_out_channels=(32, 32), layers_per_block=1,
-        down_block_types=("DownBlock2D",) * 2, up_block_types=("UpBlock2D",) * 2,
-    )  # fmt: skip
-    return DiffusionDenoiser(unet, NoiseSchedule(prediction_type="v_prediction"))
+    return DiffusionDenoiser(small_unet(), NoiseSchedule(prediction_type="v_prediction"))
 
 
 DENOISERS = {

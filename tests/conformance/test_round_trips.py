@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import torch
+from small_networks import randomised, small_unet
 from torch import nn
 
 from dualrs import Smoothed
@@ -14,14 +14,6 @@ from dualrs.models.diffusion import DiffusionDenoiser, NoiseSchedule
 from dualrs.models.weights import save_weights
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (2, 3, 16, 16), dtype=np.uint8)
-
-
-def randomised(module):
-    generator = torch.Generator().manual_seed(0)
-    for parameter in module.parameters():
-        scale = (len(parameter) / parameter.numel()) ** 0.5 if parameter.ndim > 1 else 0.1
-        parameter.data = scale * torch.randn(parameter.shape, generator=generator)
-    return module.eval()
 
 
 def lean(folder, network, **arguments):
@@ -45,13 +37,7 @@ def router(folder):
 
 
 def diffusers(folder):
-    from diffusers import UNet2DModel
-
-    unet = UNet2DModel(
-        sample_size=16, block_out_channels=(32, 32), layers_per_block=1,
-        down_block_types=("DownBlock2D",) * 2, up_block_types=("UpBlock2D",) * 2,
-    )  # fmt: skip
-    made = DiffusionDenoiser(randomised(unet), NoiseSchedule()).eval()
+    made = DiffusionDenoiser(small_unet(), NoiseSchedule()).eval()
     made.save(folder / "unet-folder")
     return made, "diffusers:unet-folder"
 

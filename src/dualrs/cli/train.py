@@ -3,6 +3,8 @@
 import json
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +14,7 @@ from dualrs.errors import BadSetting
 
 if TYPE_CHECKING:
     from dualrs.models.card import Architecture, Card
+    from dualrs.training.base import Training
 
 train_app = Typer(no_args_is_help=True, help="Train base networks: a denoiser, or a classifier on what it leaves.")
 
@@ -58,22 +61,10 @@ def denoiser(
 
     Stop it at any time; the same command goes on where it was.
     """
-    from dualrs.build import build_data
-    from dualrs.cli.progress import TrainingBar
-    from dualrs.config import DataSection
     from dualrs.training.base import train_denoiser
-    from dualrs.training.images import TrainingImages
-    from dualrs.training.loop import Schedule
-    from dualrs.training.noise import parse_levels
 
-    schedule = Schedule(epochs, batch_size, rate, weight_decay, seed)
-    images = TrainingImages(build_data(DataSection(source=data)))
-    levels = parse_levels(sigma, len(images))
-    with TrainingBar(f"training {out.stem}") as bar:
-        card = train_denoiser(
-            out, _architecture(network, shape), images, build_data(DataSection(source=test)), levels, schedule,
-            recipe=_command(), device=device, dtype=dtype, report=bar.update,
-        )  # fmt: skip
+    with _training(out, data, test, sigma, (epochs, batch_size, rate, weight_decay, seed), device, dtype) as training:
+        card = train_denoiser(training, _architecture(network, shape))
     _show(out, card)
 
 
@@ -108,24 +99,47 @@ def classifier(
 
     Stop it at any time; the same command goes on where it was.
     """
-    from dualrs.build import Networks, build_data
+    from dualrs.build import Networks
+    from dualrs.training.base import train_classifier
+
+    front = None if behind is None else Networks()(behind)
+    with _training(out, data, test, sigma, (epochs, batch_size, rate, weight_decay, seed), device, dtype) as training:
+        card = train_classifier(training, _architecture(network, shape), front)
+    _show(out, card)
+
+
+@contextmanager
+def _training(
+    out: Path,
+    data: str,
+    test: str,
+    sigma: str,
+    schedule: tuple[int, int, float, float, int],
+    device: str,
+    dtype: str | None,
+) -> "Iterator[Training]":
+    """Settings as objects, and a bar on the terminal as long as they are in use."""
+    from dualrs.build import build_data
     from dualrs.cli.progress import TrainingBar
     from dualrs.config import DataSection
-    from dualrs.training.base import train_classifier
+    from dualrs.training.base import Training
     from dualrs.training.images import TrainingImages
     from dualrs.training.loop import Schedule
     from dualrs.training.noise import parse_levels
 
-    schedule = Schedule(epochs, batch_size, rate, weight_decay, seed)
     images = TrainingImages(build_data(DataSection(source=data)))
-    levels = parse_levels(sigma, len(images))
-    front = None if behind is None else Networks()(behind)
     with TrainingBar(f"training {out.stem}") as bar:
-        card = train_classifier(
-            out, _architecture(network, shape), images, build_data(DataSection(source=test)), levels, schedule,
-            denoiser=front, recipe=_command(), device=device, dtype=dtype, report=bar.update,
-        )  # fmt: skip
-    _show(out, card)
+        yield Training(
+            out=out,
+            images=images,
+            test=build_data(DataSection(source=test)),
+            levels=parse_levels(sigma, len(images)),
+            schedule=Schedule(*schedule),
+            recipe=shlex.join(["dualrs", *sys.argv[1:]]),
+            device=device,
+            dtype=dtype,
+            report=bar.update,
+        )
 
 
 def _architecture(network: str, shape: str) -> "Architecture":
@@ -138,10 +152,6 @@ def _architecture(network: str, shape: str) -> "Architecture":
     if not isinstance(arguments, dict):
         raise BadSetting(f"--shape takes a JSON object, such as '{{\"width\": 32}}'; got {shape}")
     return Architecture(network=network, arguments=arguments)
-
-
-def _command() -> str:
-    return shlex.join(["dualrs", *sys.argv[1:]])
 
 
 def _show(out: Path, card: "Card") -> None:

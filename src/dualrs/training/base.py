@@ -1,7 +1,7 @@
 """The base networks as commands make them: from settings to a file of weights with its card."""
 
 from collections.abc import Callable, Collection
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -22,84 +22,78 @@ from dualrs.training.noise import Levels, OneOf
 _LICENCE = "Apache-2.0"
 
 
-def train_denoiser(
-    out: Path,
-    architecture: Architecture,
-    images: TrainingImages,
-    test: Dataset,
-    levels: Levels,
-    schedule: Schedule,
-    *,
-    recipe: str = "",
-    device: str | torch.device = "cpu",
-    dtype: str | None = None,
-    report: Callable[[State], None] = lambda state: None,
-) -> Card:
-    """Train a denoiser, measure it on ``test`` at its sigmas, and write it to ``out``; return its card.
+@dataclass(frozen=True)
+class Training:
+    """What every training has: images and their noise, a schedule, where it runs, and where the result goes.
 
-    A training that was stopped goes on from ``out`` with the suffix .checkpoint.
+    ``test`` is what the result is measured on, ``recipe`` the command, for the card. A training that was stopped goes
+    on from ``out`` with the suffix .checkpoint.
     """
+
+    out: Path
+    images: TrainingImages
+    test: Dataset
+    levels: Levels
+    schedule: Schedule
+    recipe: str = ""
+    device: str | torch.device = "cpu"
+    dtype: str | None = None
+    report: Callable[[State], None] = lambda state: None
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where an unfinished training is kept."""
+        return self.out.with_suffix(".checkpoint")
+
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        """Where to measure: at the sigmas of the training if they are few."""
+        return self.levels.sigmas if isinstance(self.levels, OneOf) else (0.1, 0.25, 0.5, 1.0)
+
+
+def train_denoiser(training: Training, architecture: Architecture) -> Card:
+    """Train a denoiser, measure it and write it down; return its card."""
     architecture = _complete(architecture, DENOISERS)
-    denoiser = _fresh(architecture, schedule.seed)
+    denoiser = _fresh(architecture, training.schedule.seed)
     assert isinstance(denoiser, Preconditioned)
     seconds = fit_denoiser(
-        denoiser, images, levels, schedule, _checkpoint(out), device=device, dtype=dtype, report=report
-    )
+        denoiser, training.images, training.levels, training.schedule, training.checkpoint,
+        device=training.device, dtype=training.dtype, report=training.report,
+    )  # fmt: skip
     denoiser.cpu()
-    card = Card(
-        what=f"Denoiser: noisy images and their sigma in, clean estimate out; trained at {levels}",
-        architecture=architecture,
-        data=images.name,
-        recipe=recipe or str(asdict(schedule)),
-        seed=schedule.seed,
-        cost=_cost(seconds, device),
-        scores={f"{test.name} rmse sigma={s:g}": round(denoising_error(denoiser, test, s), 4) for s in _sigmas(levels)},
-        licence=_LICENCE,
+    test = training.test
+    return _save(
+        training,
+        denoiser,
+        architecture,
+        seconds,
+        "Denoiser: noisy images and their sigma in, clean estimate out",
+        {f"{test.name} rmse sigma={s:g}": denoising_error(denoiser, test, s) for s in training.sigmas},
     )
-    return save_weights(denoiser, card, out)
 
 
-def train_classifier(
-    out: Path,
-    architecture: Architecture,
-    images: TrainingImages,
-    test: Dataset,
-    levels: Levels,
-    schedule: Schedule,
-    *,
-    denoiser: nn.Module | None = None,
-    recipe: str = "",
-    device: str | torch.device = "cpu",
-    dtype: str | None = None,
-    report: Callable[[State], None] = lambda state: None,
-) -> Card:
-    """Train a classifier behind a denoiser or bare, measure it on ``test`` at its sigmas, write it to ``out``.
-
-    Returns its card. A training that was stopped goes on from ``out`` with the suffix .checkpoint.
-    """
-    arguments = {"classes": images.classes} | architecture.arguments
+def train_classifier(training: Training, architecture: Architecture, denoiser: nn.Module | None = None) -> Card:
+    """Train a classifier behind a denoiser or bare, measure it and write it down; return its card."""
+    arguments = {"classes": training.images.classes} | architecture.arguments
     architecture = _complete(Architecture(network=architecture.network, arguments=arguments), CLASSIFIERS)
-    network = _fresh(architecture, schedule.seed)
+    network = _fresh(architecture, training.schedule.seed)
+    device, dtype, test = training.device, training.dtype, training.test
     seconds = fit_classifier(
-        network, images, levels, schedule, _checkpoint(out),
-        denoiser=denoiser, device=device, dtype=dtype, report=report,
+        network, training.images, training.levels, training.schedule, training.checkpoint,
+        denoiser=denoiser, device=device, dtype=dtype, report=training.report,
     )  # fmt: skip
     whole = network if denoiser is None else Denoised(denoiser, network)
-    place = "" if denoiser is None else " behind a denoiser"
-    card = Card(
-        what=f"Classifier of {images.classes} classes{place}; trained at {levels}",
-        architecture=architecture,
-        data=images.name,
-        recipe=recipe or str(asdict(schedule)),
-        seed=schedule.seed,
-        cost=_cost(seconds, device),
-        scores={
-            f"{test.name} accuracy sigma={s:g}": round(measure(whole, test, s, device=device, dtype=dtype).accuracy, 4)
-            for s in _sigmas(levels)
+    return _save(
+        training,
+        network,
+        architecture,
+        seconds,
+        f"Classifier of {arguments['classes']} classes{'' if denoiser is None else ' behind a denoiser'}",
+        {
+            f"{test.name} accuracy sigma={s:g}": measure(whole, test, s, device=device, dtype=dtype).accuracy
+            for s in training.sigmas
         },
-        licence=_LICENCE,
     )
-    return save_weights(network, card, out)
 
 
 def _complete(architecture: Architecture, kinds: Collection[str]) -> Architecture:
@@ -114,16 +108,24 @@ def _fresh(architecture: Architecture, seed: int) -> nn.Module:
         return build(architecture)
 
 
-def _sigmas(levels: Levels) -> tuple[float, ...]:
-    """Where to measure: at the sigmas of the training if they are few."""
-    return levels.sigmas if isinstance(levels, OneOf) else (0.1, 0.25, 0.5, 1.0)
-
-
-def _checkpoint(out: Path) -> Path:
-    return out.with_suffix(".checkpoint")
-
-
-def _cost(seconds: float, device: str | torch.device) -> str:
+def _save(
+    training: Training,
+    network: nn.Module,
+    architecture: Architecture,
+    seconds: float,
+    what: str,
+    scores: dict[str, float],
+) -> Card:
     threads = torch.get_num_threads()
-    where = f"{threads} CPU thread{'s' * (threads > 1)}" if str(device) == "cpu" else str(device)
-    return f"{seconds / 60:.0f} min on {where}"
+    where = f"{threads} CPU thread{'s' * (threads > 1)}" if str(training.device) == "cpu" else str(training.device)
+    card = Card(
+        what=f"{what}; trained at {training.levels}",
+        architecture=architecture,
+        data=training.images.name,
+        recipe=training.recipe or str(asdict(training.schedule)),
+        seed=training.schedule.seed,
+        cost=f"{seconds / 60:.0f} min on {where}",
+        scores={name: round(score, 4) for name, score in scores.items()},
+        licence=_LICENCE,
+    )
+    return save_weights(network, card, training.out)

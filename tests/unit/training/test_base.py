@@ -10,7 +10,7 @@ from dualrs.models.architectures import build
 from dualrs.models.card import Architecture, Card
 from dualrs.models.denoise import Denoised
 from dualrs.models.weights import load_weights
-from dualrs.training.base import train_classifier, train_denoiser
+from dualrs.training.base import Training, train_classifier, train_denoiser
 from dualrs.training.classifier import fit_classifier, measure
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule
@@ -41,7 +41,7 @@ def images():
 @pytest.fixture(scope="module")
 def denoiser(images, tmp_path_factory):
     path = tmp_path_factory.mktemp("denoiser") / "d.safetensors"
-    card = train_denoiser(path, UNET, images, TEST, OneOf((0.5,)), QUICK, recipe="the command")
+    card = train_denoiser(Training(path, images, TEST, OneOf((0.5,)), QUICK, recipe="the command"), UNET)
     return path, card
 
 
@@ -56,7 +56,7 @@ def test_classifier_behind_a_denoiser_learns(images, denoiser, tmp_path):
     front = load_weights(denoiser[0])
     before = {k: v.clone() for k, v in front.state_dict().items()}
     path = tmp_path / "c.safetensors"
-    card = train_classifier(path, RESNET, images, TEST, OneOf((0.25, 0.5)), QUICK, denoiser=front)
+    card = train_classifier(Training(path, images, TEST, OneOf((0.25, 0.5)), QUICK), RESNET, front)
     assert card.scores["colours 1 accuracy sigma=0.5"] > 0.95
     for key, value in front.state_dict().items():
         assert torch.equal(value, before[key]), "the denoiser was not kept as it is"
@@ -68,15 +68,15 @@ def test_classifier_behind_a_denoiser_learns(images, denoiser, tmp_path):
 @pytest.mark.parametrize("conditional", [False, True], ids=["plain", "told the sigma"])
 def test_classifier_learns_on_noisy_images(images, tmp_path, conditional):
     architecture = Architecture(network="lean-resnet", arguments=RESNET.arguments | {"conditional": conditional})
-    card = train_classifier(tmp_path / "c.safetensors", architecture, images, TEST, OneOf((0.25, 0.5)), QUICK)
+    training = Training(tmp_path / "c.safetensors", images, TEST, OneOf((0.25, 0.5)), QUICK)
+    card = train_classifier(training, architecture)
     assert card.scores["colours 1 accuracy sigma=0.5"] > 0.95
     assert card.architecture.arguments["classes"] == 2
 
 
 def test_classifier_learns_in_bfloat16(images, tmp_path):
-    card = train_classifier(
-        tmp_path / "c.safetensors", RESNET, images, TEST, OneOf((0.5,)), QUICK, dtype="bfloat16"
-    )  # fmt: skip
+    training = Training(tmp_path / "c.safetensors", images, TEST, OneOf((0.5,)), QUICK, dtype="bfloat16")
+    card = train_classifier(training, RESNET)
     assert card.scores["colours 1 accuracy sigma=0.5"] > 0.95
     assert load_weights(tmp_path / "c.safetensors").head.weight.dtype == torch.float32
 
@@ -93,9 +93,8 @@ def test_clean_images_bypass_the_denoiser_in_training(images, tmp_path):
 
 
 def test_range_of_sigmas_is_measured_at_some_of_them(images, tmp_path):
-    card = train_denoiser(
-        tmp_path / "d.safetensors", UNET, images, TEST, Between(0.1, 1.2), Schedule(epochs=1, batch_size=32)
-    )
+    schedule = Schedule(epochs=1, batch_size=32)
+    card = train_denoiser(Training(tmp_path / "d.safetensors", images, TEST, Between(0.1, 1.2), schedule), UNET)
     assert list(card.scores) == [f"colours 1 rmse sigma={s}" for s in ("0.1", "0.25", "0.5", "1")]
 
 
@@ -109,10 +108,12 @@ def test_range_of_sigmas_is_measured_at_some_of_them(images, tmp_path):
 )
 def test_network_of_the_wrong_kind_is_refused(images, tmp_path, function, network, message):
     with pytest.raises(BadSetting, match=message):
-        function(tmp_path / "x.safetensors", Architecture(network=network), images, TEST, OneOf((0.5,)), QUICK)
+        function(
+            Training(tmp_path / "x.safetensors", images, TEST, OneOf((0.5,)), QUICK), Architecture(network=network)
+        )
 
 
 def test_unknown_arguments_of_a_network_are_refused(images, tmp_path):
     wrong = Architecture(network="lean-resnet", arguments={"depth": 3})
     with pytest.raises(BadSetting, match=r"cannot be built.*depth"):
-        train_classifier(tmp_path / "x.safetensors", wrong, images, TEST, OneOf((0.5,)), QUICK)
+        train_classifier(Training(tmp_path / "x.safetensors", images, TEST, OneOf((0.5,)), QUICK), wrong)
