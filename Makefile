@@ -9,7 +9,7 @@ BIN := .venv/bin
 .PHONY: quickstart test check bench
 
 quickstart: .venv/ready
-	$(BIN)/dualrs certify recipes/digits.toml
+	$(BIN)/dualrs certify recipes/quickstart.toml --inputs 0:100 --picture runs/quickstart.png
 
 test: .venv/ready
 	$(BIN)/python -m pytest

@@ -17,7 +17,7 @@ app = typer.Typer(
         "Certify image classifiers against L2 perturbations with dual randomized smoothing.\n\n"
         "Sample once, certify every way: `certify` runs the networks and keeps every vote in a ledger; `show`, "
         "`verify` and `export` work from the ledger alone.\n\n"
-        "First steps:  dualrs certify recipes/digits.toml,  then  dualrs show runs/digits.ledger"
+        "First steps:  dualrs certify recipes/quickstart.toml --inputs 0:20,  then  dualrs show runs/quickstart.ledger"
     ),
     no_args_is_help=True,
     add_completion=False,

@@ -17,15 +17,15 @@ Radii = Annotated[
     str | None, Option("--radii", help="Radii of the accuracy table, as 0,0.25,0.5; multiples of 0.25 by default.")
 ]
 
+Picture = Annotated[Path | None, Option(help="Also draw certified accuracy against radius: a .png, .svg or .pdf file.")]
+
 
 def show(
     ledger: LedgerFile,
     rule: OtherRule = None,
     alpha: OtherAlpha = None,
     radii: Radii = None,
-    picture: Annotated[
-        Path | None, Option(help="Also draw certified accuracy against radius: a .png, .svg or .pdf file.")
-    ] = None,
+    picture: Picture = None,
 ) -> None:
     """Show what a ledger says: certified accuracy at radii, abstentions, sigmas, what limits the radii.
 

@@ -11,7 +11,7 @@ def models(
 ) -> None:
     """List the networks that come with dualrs or with packages it knows, and how to name others."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.padding import Padding
 
     from dualrs.models import sources, zoo
 
@@ -20,13 +20,12 @@ def models(
         for key, value in zoo.card(name.removeprefix("zoo:")).model_dump().items():
             console.print(f"[bold]{key}[/bold]  {value}", highlight=False, soft_wrap=True)
         return
-    table = Table("reference", "what", "scores", "licence")
     for entry in zoo.names():
         card = zoo.card(entry)
-        scores = "\n".join(f"{k}: {v:g}" for k, v in card.scores.items())
-        table.add_row(f"zoo:{entry}", card.what, scores, card.licence)
-    console.print(table)
-    console.print(f"A network is named as {sources.FORMS}, or module:attribute.", highlight=False)
+        console.print(f"[bold]zoo:{entry}[/bold]  ({card.licence})", highlight=False)
+        scores = "; ".join(f"{k}: {v:g}" for k, v in card.scores.items())
+        console.print(Padding(f"{card.what}.\n[dim]{scores}[/dim]", (0, 0, 1, 4)), highlight=False)
+    console.print(f"Other networks are named as {sources.FORMS}, or module:attribute.", highlight=False)
     console.print("A network behind a denoiser is DENOISER | NETWORK, as in 'zoo:A | zoo:B'.", highlight=False)
 
 
@@ -35,6 +34,8 @@ def evaluate(
         str, Argument(help="NETWORK or 'DENOISER | NETWORK' (see `dualrs models`).", show_default=False)
     ],
     data: Annotated[str, Option(help="Images with labels.")] = "cifar10:test",
+    resize: Annotated[int | None, Option(help="Resize images of folders and hubs: pixels of the shorter side.")] = None,
+    crop: Annotated[int | None, Option(help="Then take the central square of this side.")] = None,
     sigma: Annotated[str, Option(help="Noise levels, separated by commas; 0 is clean.")] = "0.25,0.5,1.0",
     seed: Annotated[int, Option(help="Seed of the noise.")] = 0,
     device: Annotated[str, Option(help="cpu, cuda or mps.")] = "cpu",
@@ -50,11 +51,13 @@ def evaluate(
     from dualrs.build import Networks, build_data
     from dualrs.cli.progress import MeasuringBar
     from dualrs.config import DataSection
+    from dualrs.models.hardware import keep_memory
     from dualrs.training.classifier import measure
     from dualrs.training.noise import OneOf, parse_sigmas
 
+    keep_memory()
     model = Networks(Path.cwd())(network)
-    dataset = build_data(DataSection(source=data))
+    dataset = build_data(DataSection(source=data, resize=resize, crop=crop))
     table = Table("sigma", "accuracy", "images/s")
     levels = OneOf(parse_sigmas(sigma)).sigmas
     with MeasuringBar("measuring", len(levels) * len(dataset.ids)) as bar:

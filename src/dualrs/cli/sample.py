@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from dualrs.cli.ledgers import Picture, show
 from dualrs.errors import BadRecipe
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def certify(
         Path | None,
         Option("--ledger", "-o", help="Where votes and certificates are kept; runs/RECIPE.ledger by default."),
     ] = None,
+    picture: Picture = None,
     router: Router = None,
     classifier: Classifier = None,
     expert: Experts = None,
@@ -120,7 +122,6 @@ def certify(
     ledger.parent.mkdir(parents=True, exist_ok=True)
     model, dataset = _build(loaded, recipe)
 
-    from dualrs.cli.ledgers import show
     from dualrs.cli.progress import Bar
     from dualrs.jobs import certify_dataset
     from dualrs.votes import SamplingPlan
@@ -141,7 +142,7 @@ def certify(
             command=shlex.join(["dualrs", *sys.argv[1:]]),
             report=bar.update,
         )
-    show(ledger)
+    show(ledger, picture=picture)
 
 
 def predict(
@@ -260,7 +261,9 @@ def _numbers(text: str | None, option: str) -> list[float] | None:
 
 def _build(recipe: "Recipe", path: Path | None) -> "tuple[SmoothedModel, Dataset]":
     from dualrs.build import build_data, build_model
+    from dualrs.models.hardware import keep_memory
 
+    keep_memory()
     folder = None if path is None else path.parent.resolve()
     return build_model(recipe, folder), build_data(recipe.data, folder)
 

@@ -13,6 +13,7 @@ from typer import Argument, Option, Typer
 from dualrs.errors import BadSetting
 
 if TYPE_CHECKING:
+    from dualrs.config import DataSection
     from dualrs.models.card import Architecture, Card
     from dualrs.training.base import Training
 
@@ -24,6 +25,8 @@ Out = Annotated[
 ]
 Data = Annotated[str, Option(help="Training images: cifar10:train, folder:PATH, hub:ID:SPLIT or module:attribute.")]
 Test = Annotated[str, Option(help="Images to measure the result on.")]
+Resize = Annotated[int | None, Option(help="Resize images of folders and hubs: pixels of the shorter side.")]
+Crop = Annotated[int | None, Option(help="Then take the central square of this side.")]
 Shape = Annotated[
     str, Option(help="Arguments of the network as JSON, such as '{\"width\": 32}'.", rich_help_panel=_TRAINING)
 ]
@@ -44,6 +47,8 @@ def denoiser(
     out: Out,
     data: Data = "cifar10:train",
     test: Test = "cifar10:test",
+    resize: Resize = None,
+    crop: Crop = None,
     sigma: Annotated[str, Option(help="Sigmas: LOW:HIGH, or some, as 0.25,0.5,1.0.")] = "0.05:1.5",
     network: Annotated[
         str, Option(help="lean-unet, or unet2d (of diffusers).", rich_help_panel=_TRAINING)
@@ -61,9 +66,11 @@ def denoiser(
 
     Stop it at any time; the same command goes on where it was.
     """
+    from dualrs.config import DataSection
     from dualrs.training.base import train_denoiser
 
-    with _training(out, data, test, sigma, (epochs, batch_size, rate, weight_decay, seed), device, dtype) as training:
+    names = [DataSection(source=source, resize=resize, crop=crop) for source in (data, test)]
+    with _training(out, names, sigma, (epochs, batch_size, rate, weight_decay, seed), device, dtype) as training:
         card = train_denoiser(training, _architecture(network, shape))
     _show(out, card)
 
@@ -79,6 +86,8 @@ def classifier(
     ] = None,
     data: Data = "cifar10:train",
     test: Test = "cifar10:test",
+    resize: Resize = None,
+    crop: Crop = None,
     sigma: Annotated[
         str,
         Option(help="0 is clean; 0.5; one of 0.25,0.5,1.0; a range 0.1:1.2; or a .npy file with one per image."),
@@ -100,10 +109,12 @@ def classifier(
     Stop it at any time; the same command goes on where it was.
     """
     from dualrs.build import Networks
+    from dualrs.config import DataSection
     from dualrs.training.base import train_classifier
 
     front = None if behind is None else Networks()(behind)
-    with _training(out, data, test, sigma, (epochs, batch_size, rate, weight_decay, seed), device, dtype) as training:
+    names = [DataSection(source=source, resize=resize, crop=crop) for source in (data, test)]
+    with _training(out, names, sigma, (epochs, batch_size, rate, weight_decay, seed), device, dtype) as training:
         card = train_classifier(training, _architecture(network, shape), front)
     _show(out, card)
 
@@ -111,8 +122,7 @@ def classifier(
 @contextmanager
 def _training(
     out: Path,
-    data: str,
-    test: str,
+    names: "list[DataSection]",
     sigma: str,
     schedule: tuple[int, int, float, float, int],
     device: str,
@@ -121,18 +131,20 @@ def _training(
     """Settings as objects, and a bar on the terminal as long as they are in use."""
     from dualrs.build import build_data
     from dualrs.cli.progress import TrainingBar
-    from dualrs.config import DataSection
+    from dualrs.models.hardware import keep_memory
     from dualrs.training.base import Training
     from dualrs.training.images import TrainingImages
     from dualrs.training.loop import Schedule
     from dualrs.training.noise import parse_levels
 
-    images = TrainingImages(build_data(DataSection(source=data)))
+    keep_memory()
+    data, test = names
+    images = TrainingImages(build_data(data))
     with TrainingBar(f"training {out.stem}") as bar:
         yield Training(
             out=out,
             images=images,
-            test=build_data(DataSection(source=test)),
+            test=build_data(test),
             levels=parse_levels(sigma, len(images)),
             schedule=Schedule(*schedule),
             recipe=shlex.join(["dualrs", *sys.argv[1:]]),

@@ -6,7 +6,7 @@ from pathlib import Path
 from torch import nn
 
 FORMS = (
-    "zoo:NAME (see `dualrs models`), PATH.safetensors (weights that dualrs saved), transformers:FOLDER-OR-ID (a "
+    "PATH.safetensors (weights that dualrs saved), transformers:FOLDER-OR-ID (a "
     "classifier), diffusers:FOLDER-OR-ID or openai:FILE.pt (denoisers)"
 )
 
