@@ -1,11 +1,12 @@
-"""Jobs: certify a dataset into a ledger, resuming where an earlier run was cut off.
+"""Jobs: certify or label a dataset into a ledger, resuming where an earlier run was cut off.
 
 Enters: a smoothed model, a dataset, a file name. Leaves: the ledger, complete for the inputs asked for.
 """
 
 import datetime
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -13,15 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from dualrs.certificates import Rule
-from dualrs.collect import Input, Report, collect
+from dualrs.collect import Finish, Input, Report, collect
 from dualrs.data.dataset import Dataset
 from dualrs.data.images import Pixels
-from dualrs.errors import BadSetting, ForeignLedger
-from dualrs.policy import certify_policy
+from dualrs.errors import BadData, BadSetting, ForeignLedger, TooFewVotes
+from dualrs.policy import Policy, certify_policy, label_policy
 from dualrs.sampling.noise import NOISE
-from dualrs.smoothed import SmoothedModel
-from dualrs.storage.header import Header
+from dualrs.smoothed import Pool, SmoothedModel
+from dualrs.storage.header import LABELS, Header
 from dualrs.storage.ledger import Ledger
+from dualrs.theory.budget import smallest_n
 from dualrs.votes import Counts, SamplingPlan, Stage, Tally, Unit
 
 
@@ -44,16 +46,66 @@ def certify_dataset(
     an unbroken one.
     """
     rule.check(plan, alpha)
-    indices = [*dict.fromkeys(indices)]
-    if not indices:
-        raise BadSetting("there are no inputs to certify")
+    with _open(model, dataset, path, rule.name, alpha, plan, seed, indices, command) as ledger:
+        header = ledger.header
+
+        def finish(input_id: str, tally: Tally, seconds: float) -> None:
+            votes = header.streams.gather([tally], plan)
+            ledger.conclude(input_id, rule.certify(votes, alpha)[0], seconds)
+
+        policy = certify_policy(header.streams, plan, rule, alpha)
+        _collect(model, dataset, ledger, indices, ledger.concluded(), policy, finish, report)
+
+
+def label_dataset(
+    model: Pool,
+    dataset: Dataset,
+    path: Path,
+    *,
+    n: int,
+    alpha: float,
+    seed: int,
+    indices: Sequence[int],
+    command: str = "",
+    report: Report | None = None,
+) -> None:
+    """Collect the votes of every expert at its sigma on the inputs at ``indices``; resumed like `certify_dataset`."""
+    if dataset.labels is None:
+        raise BadData(
+            f"the dataset {dataset.name} has no labels, and a router learns from the radius of the true class"
+        )
+    plan = SamplingPlan(0, n)
+    needed = smallest_n(alpha)
+    if n < needed:
+        raise TooFewVotes(f"n = {n} gives no radius at alpha = {alpha:g}, even if all votes agree; take n >= {needed}")
+    with _open(model, dataset, path, LABELS, alpha, plan, seed, indices, command) as ledger:
+        done = set(ledger.complete(n * len(model.sigmas)))
+        policy = label_policy(ledger.header.streams)
+        _collect(model, dataset, ledger, indices, done, policy, lambda input_id, tally, seconds: None, report)
+
+
+@contextmanager
+def _open(
+    model: SmoothedModel,
+    dataset: Dataset,
+    path: Path,
+    rule: str,
+    alpha: float,
+    plan: SamplingPlan,
+    seed: int,
+    indices: Sequence[int],
+    command: str,
+) -> Iterator[Ledger]:
+    """The ledger of this very run, with its inputs, after a look at whether the model still votes as it did."""
+    if not len(indices):
+        raise BadSetting("there are no inputs to sample")
     if path.exists() and path.stat().st_size:
         with Ledger.open(path) as earlier:
             model.engine.keep_shape(earlier.header.batch_size)
     first = dataset.image(indices[0])
     model.engine.prepare(first)
     header = Header(
-        rule=rule.name,
+        rule=rule,
         alpha=alpha,
         seed=seed,
         n0=plan.n0,
@@ -76,19 +128,28 @@ def certify_dataset(
     with Ledger.create_or_resume(path, header) as ledger:
         _shake_hands(model, dataset, ledger)
         labels = dataset.labels
-        ledger.add_inputs((dataset.ids[i], i, None if labels is None else labels[i]) for i in indices)
+        ledger.add_inputs((dataset.ids[i], i, None if labels is None else labels[i]) for i in dict.fromkeys(indices))
         ledger.commit()
-        done = ledger.concluded()
-        remaining = [i for i in indices if dataset.ids[i] not in done]
-        finished = len(indices) - len(remaining)
-        inputs = (Input(dataset.ids[i], dataset.image(i)) for i in remaining)
+        yield ledger
 
-        def finish(input_id: str, tally: Tally, seconds: float) -> None:
-            votes = header.streams.gather([tally], plan)
-            ledger.conclude(input_id, rule.certify(votes, alpha)[0], seconds)
 
-        policy = certify_policy(header.streams, plan, rule, alpha)
-        collect(model.engine, inputs, policy, plan, seed, finish=finish, store=ledger, report=report, done=finished)
+def _collect(
+    model: SmoothedModel,
+    dataset: Dataset,
+    ledger: Ledger,
+    indices: Sequence[int],
+    done: Collection[str],
+    policy: Policy,
+    finish: Finish,
+    report: Report | None,
+) -> None:
+    wanted = [*dict.fromkeys(indices)]
+    remaining = [i for i in wanted if dataset.ids[i] not in done]
+    inputs = (Input(dataset.ids[i], dataset.image(i)) for i in remaining)
+    collect(
+        model.engine, inputs, policy, ledger.header.plan, ledger.header.seed,
+        finish=finish, store=ledger, report=report, done=len(wanted) - len(remaining),
+    )  # fmt: skip
 
 
 def _fingerprints(model: SmoothedModel) -> dict[str, str]:

@@ -48,6 +48,15 @@ def predict_policy(streams: Streams) -> Policy:
     return votes_wanted
 
 
+def label_policy(streams: Streams) -> Policy:
+    """Votes for a router's labels: those of every expert at its sigma."""
+
+    def votes_wanted(tally: Tally) -> Wanted:
+        yield [Stream(Stage.CLASS, Part.ESTIMATION, sigma) for sigma in streams.sigmas]
+
+    return votes_wanted
+
+
 def _both_parts(stage: Stage, sigma: float) -> list[Stream]:
     return [Stream(stage, part, sigma) for part in Part]
 

@@ -191,11 +191,9 @@ class DualSmoothed(SmoothedModel):
         device: str | torch.device | None = None,
         dtype: str = "float32",
     ) -> None:
-        self.sigmas = tuple(check_sigma(s, "each candidate sigma") for s in sigmas)
+        self.sigmas, self.experts = _experts(classifier, sigmas)
         if len(self.sigmas) < 2:
             raise BadSetting("a router needs at least two candidate sigmas; for one, use Smoothed")
-        if len(set(self.sigmas)) != len(self.sigmas):
-            raise BadSetting(f"the candidate sigmas must be different, got {self.sigmas}")
         self._sigma_e = self.sigma_e = check_sigma(sigma_e, "sigma_e")
         if sigma_e < max(self.sigmas):
             raise BadSetting(
@@ -203,12 +201,6 @@ class DualSmoothed(SmoothedModel):
                 "router's radius would limit every certificate there"
             )
         self.router = NoisyModel("router", router)
-        if isinstance(classifier, Mapping):
-            if set(classifier) != set(self.sigmas):
-                raise BadSetting(f"experts for sigmas {list(classifier)}, but the candidates are {self.sigmas}")
-            self.experts = {s: NoisyModel(f"expert for sigma {s:g}", classifier[s]) for s in self.sigmas}
-        else:
-            self.experts = dict.fromkeys(self.sigmas, NoisyModel("classifier", classifier))
         super().__init__(batch_size=batch_size, device=device, dtype=dtype)
 
     @property
@@ -237,3 +229,46 @@ class DualSmoothed(SmoothedModel):
         """Certify one image (channels, height, width) or a batch; uint8, or float in [0, 1]."""
         result = self._certify(x, SamplingPlan(n0, n), self.rule(rule), alpha, seed, ids, progress)
         return result[0] if x.ndim == 3 else result
+
+
+@final
+class Pool(SmoothedModel):
+    """A classifier at several sigmas, or an expert for each, before there is a router: what labels are made from."""
+
+    def __init__(
+        self,
+        classifier: nn.Module | Mapping[float, nn.Module],
+        sigmas: Sequence[float],
+        *,
+        batch_size: int = BATCH_SIZE,
+        device: str | torch.device | None = None,
+        dtype: str = "float32",
+    ) -> None:
+        self.sigmas, self.experts = _experts(classifier, sigmas)
+        self.sigma_e = None
+        if not self.sigmas:
+            raise BadSetting("a pool needs at least one sigma")
+        super().__init__(batch_size=batch_size, device=device, dtype=dtype)
+
+    @property
+    def models(self) -> dict[Slot, NoisyModel]:
+        """The expert of each sigma."""
+        return {(Stage.CLASS, s): m for s, m in self.experts.items()}
+
+    def rule(self, name: str | None = None) -> Rule:
+        """Refuse: without a router, nothing says which expert answers."""
+        raise BadSetting("a pool of experts has no rule: certify one of them at its sigma, or add a router")
+
+
+def _experts(
+    classifier: nn.Module | Mapping[float, nn.Module], sigmas: Sequence[float]
+) -> tuple[tuple[float, ...], dict[float, NoisyModel]]:
+    """The candidate sigmas, checked, and the network that votes at each."""
+    candidates = tuple(check_sigma(s, "each candidate sigma") for s in sigmas)
+    if len(set(candidates)) != len(candidates):
+        raise BadSetting(f"the candidate sigmas must be different, got {candidates}")
+    if not isinstance(classifier, Mapping):
+        return candidates, dict.fromkeys(candidates, NoisyModel("classifier", classifier))
+    if set(classifier) != set(candidates):
+        raise BadSetting(f"experts for sigmas {list(classifier)}, but the candidates are {candidates}")
+    return candidates, {s: NoisyModel(f"expert for sigma {s:g}", classifier[s]) for s in candidates}

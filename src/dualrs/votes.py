@@ -211,10 +211,16 @@ class Streams:
         )
         return Votes(sigma, selection, estimation, plan)
 
+    def gather_experts(self, tallies: list[Tally], plan: SamplingPlan) -> tuple[Votes, ...]:
+        """The class votes of some inputs, sigma by sigma."""
+        return tuple(self._votes(tallies, Stage.CLASS, s, self.classes, plan) for s in self.sigmas)
+
     def gather(self, tallies: list[Tally], plan: SamplingPlan) -> Votes | DualVotes:
         """Put the tallies of some inputs into the form that rules read."""
-        experts = tuple(self._votes(tallies, Stage.CLASS, s, self.classes, plan) for s in self.sigmas)
+        experts = self.gather_experts(tallies, plan)
         if self.sigma_e is None:
+            if len(experts) > 1:
+                raise UnusableVotes("these are votes at several sigmas without a router: labels, and no certificate")
             return experts[0]
         router = self._votes(tallies, Stage.ROUTER, self.sigma_e, len(self.sigmas), plan)
         return DualVotes(router, experts)

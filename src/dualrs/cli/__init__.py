@@ -5,6 +5,7 @@ import sys
 import typer
 
 from dualrs.cli.data import data_app
+from dualrs.cli.label import label
 from dualrs.cli.ledgers import export, import_, merge, show, verify
 from dualrs.cli.models import evaluate, models
 from dualrs.cli.sample import certify, predict
@@ -33,6 +34,7 @@ for command, name in (
     (export, "export"),
     (import_, "import"),
     (merge, "merge"),
+    (label, "label"),
     (models, "models"),
     (evaluate, "evaluate"),
 ):

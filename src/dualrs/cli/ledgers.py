@@ -32,11 +32,16 @@ def show(
     Everything is derived again from the votes, so another rule or alpha costs seconds, not samples. Side by side is
     fine; the best of several rules per input is not a certificate, and neither is a rule chosen after the votes.
     """
-    from dualrs.cli.tables import print_summary
+    from dualrs.cli.tables import print_labels, print_summary
+    from dualrs.report.labels import read_labels
     from dualrs.report.summary import summarize
     from dualrs.storage import Ledger, derive
+    from dualrs.storage.header import LABELS
 
     with Ledger.open(ledger) as opened:
+        if opened.header.rule == LABELS:
+            print_labels(read_labels(opened, alpha), f"labels · {opened.header.dataset} · n {opened.header.n:,}")
+            return
         results, certificates = derive(opened, rule, alpha)
         unfinished = len(opened.inputs()) - len(results)
         run = opened.header

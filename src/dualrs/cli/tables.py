@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dualrs.certificates import Outcome, Predictions
+from dualrs.report.labels import Labels
 from dualrs.report.summary import Summary
 from dualrs.theory.radius import round_down
 
@@ -36,6 +37,21 @@ def print_summary(summary: Summary, title: str, unfinished: int = 0) -> None:
         if counts:
             facts.add_row(name, _bars(counts, summary.inputs))
     console.print(facts, highlight=False)
+
+
+def print_labels(labels: Labels, title: str) -> None:
+    """Which sigma is best for how many inputs, and what the others would give."""
+    console = Console()
+    console.print(f"[bold]{title}[/bold]", highlight=False)
+    kept = labels.radii[labels.kept]
+    table = Table("sigma", "best for", "mean radius", "positive radius")
+    for k, sigma in enumerate(labels.sigmas):
+        share = (labels.best == k).mean() if len(kept) else 0.0
+        mean, positive = (kept[:, k].mean(), (kept[:, k] > 0).mean()) if len(kept) else (0.0, 0.0)
+        table.add_row(f"{sigma:g}", f"{100 * share:.1f}%", f"{mean:.4f}", f"{100 * positive:.1f}%")
+    console.print(table)
+    dropped = len(labels.radii) - len(kept)
+    console.print(f"{len(kept):,} inputs, and {dropped:,} dropped: no positive radius at any sigma", highlight=False)
 
 
 def print_notes(notes: Sequence[str]) -> None:

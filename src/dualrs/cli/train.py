@@ -23,7 +23,7 @@ _TRAINING, _ENGINE = "Training", "Engine"
 Out = Annotated[
     Path, Argument(help="Where the weights go, NAME.safetensors; the card goes beside them.", show_default=False)
 ]
-Data = Annotated[str, Option(help="Training images: cifar10:train, folder:PATH, hub:ID:SPLIT or module:attribute.")]
+Data = Annotated[str, Option(help="Training images: cifar10:train, folder:PATH, hub:NAME:SPLIT or module:attribute.")]
 Test = Annotated[str, Option(help="Images to measure the result on.")]
 Resize = Annotated[int | None, Option(help="Resize images of folders and hubs: pixels of the shorter side.")]
 Crop = Annotated[int | None, Option(help="Then take the central square of this side.")]

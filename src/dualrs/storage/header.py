@@ -17,6 +17,7 @@ from dualrs.errors import BadSetting, LedgerError
 from dualrs.votes import SamplingPlan, Streams
 
 FORMAT = 1  # of the ledger: its tables, its seals and the fields of this header
+LABELS = "labels"  # in place of a rule: votes at every sigma, from which a router's labels are made, no certificate
 INFORMATIONAL = ("versions", "command", "created")  # may differ between two halves of one run
 
 

@@ -198,6 +198,21 @@ class Ledger:
 
     def votes(self, ids: Sequence[str]) -> Votes | DualVotes:
         """The votes on some inputs, in this order, in the form that rules read."""
+        return self.header.streams.gather(self._sums(ids), self.header.plan)
+
+    def expert_votes(self, ids: Sequence[str]) -> tuple[Votes, ...]:
+        """The class votes on some inputs, in this order, sigma by sigma."""
+        return self.header.streams.gather_experts(self._sums(ids), self.header.plan)
+
+    def complete(self, votes: int) -> list[str]:
+        """The inputs that have this many votes in all, in the order of positions."""
+        query = """
+            SELECT i.id FROM inputs i JOIN votes v ON v.input = i.id
+            GROUP BY i.id HAVING sum(v.stop - v.start) = ? ORDER BY i.position, i.id"""
+        return [row[0] for row in self.database.rows(query, (votes,))]
+
+    def _sums(self, ids: Sequence[str]) -> list[Tally]:
+        """One tally per input, with one entry per stream: the sum over its units."""
         tallies = {input_id: Tally() for input_id in ids}
         for first in range(0, len(ids), _AT_ONCE):
             some = ids[first : first + _AT_ONCE]
@@ -207,7 +222,7 @@ class Ledger:
                 (unit, counts), *rest = units
                 blocks = np.concatenate([counts, *(more for _, more in rest)])
                 tallies[unit.input_id].add(unit, blocks.sum(axis=0, dtype=np.int64, keepdims=True))
-        return self.header.streams.gather([tallies[input_id] for input_id in ids], self.header.plan)
+        return [tallies[input_id] for input_id in ids]
 
     def first_unit(self, stream: Stream) -> tuple[Unit, Counts] | None:
         """One recorded unit of a stream, for a resumed run to draw again and compare; None if there is none."""

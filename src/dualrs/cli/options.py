@@ -1,0 +1,106 @@
+"""Options that several commands share, and how their values are read."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from dualrs.errors import BadRecipe
+
+NETWORKS, DATA, VOTES, ENGINE = "Networks", "Data", "Votes and rule", "Engine"
+_REFERENCE = (
+    "zoo:NAME, a file of weights or a hub's model (see `dualrs models`), or module:attribute or file.py:attribute, an "
+    "object or a function that makes it; 'DENOISER | NETWORK' puts a denoiser in front"
+)
+
+RecipeFile = Annotated[
+    Path | None, Argument(help="A recipe (TOML) with the settings below; options given by hand win over it.")
+]
+Router = Annotated[str | None, Option(help=f"The router: {_REFERENCE}.", rich_help_panel=NETWORKS)]
+Classifier = Annotated[str | None, Option(help="The classifier, named likewise.", rich_help_panel=NETWORKS)]
+Experts = Annotated[
+    list[str] | None,
+    Option("--expert", help="An expert for one sigma, as 0.25=module:attribute; repeat.", rich_help_panel=NETWORKS),
+]
+Sigmas = Annotated[str | None, Option(help="Candidate sigmas, as 0.25,0.5,1.0.", rich_help_panel=NETWORKS)]
+SigmaE = Annotated[float | None, Option(help="Sigma of the router.", rich_help_panel=NETWORKS)]
+Sigma = Annotated[float | None, Option(help="The one sigma of a classifier without router.", rich_help_panel=NETWORKS)]
+Data = Annotated[
+    str | None,
+    Option(
+        help="cifar10:test, cifar10:subset, folder:PATH, hub:NAME:SPLIT, or module:attribute: a dataset, an array of "
+        "images, or (images, labels).",
+        rich_help_panel=DATA,
+    ),
+]
+Resize = Annotated[
+    int | None, Option(help="Resize images of folders and hubs: pixels of the shorter side.", rich_help_panel=DATA)
+]
+Crop = Annotated[int | None, Option(help="Then take the central square of this side.", rich_help_panel=DATA)]
+Inputs = Annotated[
+    str, Option(help="Which inputs, as START:STOP:STEP of their positions; :: is all.", rich_help_panel=DATA)
+]
+N = Annotated[int | None, Option(help="Estimation votes per stage; 10,000 by default.", rich_help_panel=VOTES)]
+N0 = Annotated[int | None, Option(help="Selection votes per stage; 100 by default.", rich_help_panel=VOTES)]
+Alpha = Annotated[
+    float | None,
+    Option(help="Probability that the answer for an input may be wrong; 0.001 by default.", rich_help_panel=VOTES),
+]
+RuleName = Annotated[
+    str | None,
+    Option(
+        help="cohen (one sigma); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair (two stages). "
+        "cohen or fusion by default.",
+        rich_help_panel=VOTES,
+    ),
+]
+Seed = Annotated[int | None, Option(help="Seed of the noise; 0 by default.", rich_help_panel=VOTES)]
+BatchSize = Annotated[
+    int | None,
+    Option(
+        help="Shape of every batch, part of the run; 256 by default, less if memory asks for it.",
+        rich_help_panel=ENGINE,
+    ),
+]
+Device = Annotated[
+    str | None, Option(help="cpu, cuda, mps; where the networks are by default.", rich_help_panel=ENGINE)
+]
+Dtype = Annotated[str | None, Option(help="float32 (default), bfloat16 or float16.", rich_help_panel=ENGINE)]
+
+
+def from_here(reference: str | None, folder: Path) -> str | None:
+    """Paths on the command line start here, those in a recipe at the recipe; make the former absolute."""
+    from dualrs.references import anchored
+
+    return None if reference is None else anchored(reference, folder)
+
+
+def expert_references(pairs: list[str] | None, folder: Path) -> dict[str, str | None] | None:
+    """Experts as given on a command line, SIGMA=REFERENCE, by sigma."""
+    if not pairs:
+        return None
+    split = [p.partition("=") for p in pairs]
+    if any(not sign for _, sign, _ in split):
+        raise BadRecipe("an expert is given as SIGMA=module:attribute, for example --expert 0.25=net.py:small")
+    return {sigma: from_here(reference, folder) for sigma, _, reference in split}
+
+
+def numbers(text: str | None, option: str) -> list[float] | None:
+    """Numbers separated by commas."""
+    if text is None:
+        return None
+    try:
+        return [float(t) for t in text.split(",")]
+    except ValueError as error:
+        raise BadRecipe(f"{option} takes numbers separated by commas, such as 0.25,0.5,1.0; got {text!r}") from error
+
+
+def indices_of(text: str, count: int) -> range:
+    """Which of ``count`` inputs START:STOP:STEP means."""
+    try:
+        chosen = range(count)[slice(*(int(t) if t else None for t in text.split(":")))]
+    except (TypeError, ValueError) as error:
+        raise BadRecipe(f"--inputs takes START:STOP:STEP, such as 0:500 or ::20; got {text!r}") from error
+    if not len(chosen):
+        raise BadRecipe(f"--inputs {text} leaves none of the {count} inputs")
+    return chosen

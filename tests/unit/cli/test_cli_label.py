@@ -1,0 +1,111 @@
+"""Labels from the command line: votes at every sigma, radii of the true class, and the ledger that keeps them."""
+
+import numpy as np
+import pytest
+from scipy.stats import beta, norm
+
+from dualrs.report.labels import read_labels
+from dualrs.storage import Ledger
+
+WORDS = ("--classifier", "net.py:classifier", "--sigmas", "0.25,0.5", "--data", "net.py:data", "--n", "60")
+LOOSE = ("--alpha", "0.01")
+
+
+def radii(path, alpha=None):
+    with Ledger.open(path) as ledger:
+        return read_labels(ledger, alpha)
+
+
+def test_radii_are_those_of_the_true_class(dualrs, folder):
+    code, out, err = dualrs("label", "-o", "a.ledger", *WORDS, *LOOSE)
+    assert code == 0, err
+    assert "best for" in out
+    labels = radii(folder / "a.ledger")
+    assert labels.sigmas == (0.25, 0.5)
+    assert len(labels.ids) == 12
+    with Ledger.open(folder / "a.ledger") as ledger:
+        rows = ledger.inputs()
+        votes = ledger.expert_votes([r.id for r in rows])
+    for k, row in enumerate(rows):
+        for j, sigma in enumerate((0.25, 0.5)):
+            count = int(votes[j].estimation[k, row.label])
+            assert votes[j].estimation[k].sum() == 60
+            bound = beta.ppf(0.01, count, 60 - count + 1) if count else 0.0  # Clopper and Pearson, written out
+            expected = sigma * norm.ppf(bound) if bound > 0.5 else 0.0
+            assert labels.radii[k, j] == pytest.approx(expected, rel=1e-9)
+
+
+def test_inputs_that_win_at_no_sigma_are_dropped_and_counted(dualrs, folder):
+    _, out, _ = dualrs("label", "-o", "a.ledger", *WORDS, *LOOSE)
+    labels = radii(folder / "a.ledger")
+    dropped = int((labels.radii == 0).all(axis=1).sum())
+    assert 0 < dropped < 12  # grey levels between two classes win at neither sigma
+    assert f"{12 - dropped} inputs, and {dropped} dropped" in out
+    assert len(labels.best) == 12 - dropped
+    assert np.array_equal(labels.best, labels.radii[labels.kept].argmax(axis=1))
+
+
+def test_run_in_pieces_ends_as_an_unbroken_one(dualrs, folder):
+    dualrs("label", "-o", "whole.ledger", *WORDS, *LOOSE)
+    dualrs("label", "-o", "pieces.ledger", *WORDS, *LOOSE, "--inputs", "3:7")
+    assert len(radii(folder / "pieces.ledger").ids) == 4
+    code, _, err = dualrs("label", "-o", "pieces.ledger", *WORDS, *LOOSE)
+    assert code == 0, err
+    assert np.array_equal(radii(folder / "whole.ledger").radii, radii(folder / "pieces.ledger").radii)
+
+
+def test_an_expert_for_each_sigma_votes_at_its_own_only(dualrs, folder):
+    experts = ("--expert", "0.25=net.py:classifier", "--expert", "0.5=net.py:other")
+    (folder / "net.py").write_text((folder / "net.py").read_text() + "\nother = Half([0.9, 0.5, 0.1]).eval()\n")
+    code, _, err = dualrs("label", "-o", "pool.ledger", *experts, *WORDS[2:], *LOOSE)
+    assert code == 0, err
+    dualrs("label", "-o", "same.ledger", *WORDS, *LOOSE)
+    pool, same = radii(folder / "pool.ledger"), radii(folder / "same.ledger")
+    assert np.array_equal(pool.radii[:, 0], same.radii[:, 0])
+    assert not np.array_equal(pool.radii[:, 1], same.radii[:, 1])
+
+
+def test_another_alpha_is_derived_from_the_same_votes(dualrs, folder):
+    dualrs("label", "-o", "a.ledger", *WORDS, *LOOSE)
+    assert (radii(folder / "a.ledger", alpha=0.1).radii >= radii(folder / "a.ledger").radii).all()
+    code, out, _ = dualrs("show", "a.ledger", "--alpha", "0.1")
+    assert code == 0
+    assert "labels · " in out
+
+
+def test_ledger_of_labels_is_verified_and_gives_no_certificate(dualrs, folder):
+    dualrs("label", "-o", "a.ledger", *WORDS, *LOOSE)
+    code, out, _ = dualrs("verify", "a.ledger")
+    assert code == 0
+    assert "nothing was altered" in out
+    code, _, err = dualrs("export", "a.ledger", "a.csv")
+    assert code == 2
+    assert "labels" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        pytest.param(("--alpha", "1e-30"), "gives no radius at alpha = 1e-30", id="too few votes"),
+        pytest.param(("--data", "net.py:unlabelled"), "has no labels", id="no labels"),
+        pytest.param(("--expert", "0.5=net.py:classifier"), "give either --classifier", id="both"),
+        pytest.param(("--sigmas", "0.5,0.5"), "must be different", id="equal sigmas"),
+        pytest.param(("--sigmas", "x"), "--sigmas takes numbers", id="sigmas that are no numbers"),
+        pytest.param(("--classifier", "net.py:training"), "training mode", id="a network in training mode"),
+    ],
+)
+def test_label_refuses(dualrs, folder, words, sentence):
+    code, _, err = dualrs("label", "-o", "a.ledger", *WORDS, *words)
+    assert code == 2
+    assert sentence in err
+    assert not (folder / "a.ledger").exists()
+
+
+def test_labels_are_not_resumed_with_another_network(dualrs, folder):
+    dualrs("label", "-o", "a.ledger", *WORDS, *LOOSE)
+    code, _, err = dualrs("label", "-o", "a.ledger", "--classifier", "net.py:router", *WORDS[2:], *LOOSE)
+    assert code == 2
+    assert "belongs to another run" in err
+    code, _, err = dualrs("certify", "-o", "a.ledger", "--sigma", "0.25", *WORDS[:2], *WORDS[4:], *LOOSE)
+    assert code == 2
+    assert "belongs to another run" in err
