@@ -1,4 +1,4 @@
-"""The loop that trains a network: AdamW, warm-up and linear decay, a checkpoint every minute, resumable at any step.
+"""The loop that trains a network: AdamW, a checkpoint every minute, resumable at any step.
 
 Enters: a network, a loss of a batch, a schedule and a folder. Leaves: the network trained, in evaluation mode. Every
 random choice of a step is drawn from (seed, step), so that a run that was stopped goes on as if it had not been.
@@ -32,14 +32,22 @@ class Schedule:
     rate: float = 2e-3
     weight_decay: float = 0.02
     seed: int = 0
+    halve_every: int | None = None  # epochs; without it the rate warms up and then falls linearly to nothing
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch_size < 2 or not self.rate > 0 or self.weight_decay < 0 or self.seed < 0:
+        if (
+            min(self.epochs, self.batch_size - 1, 1 if self.halve_every is None else self.halve_every) < 1
+            or not self.rate > 0
+            or min(self.weight_decay, self.seed) < 0
+        ):
             raise BadSetting(f"epochs, batch size and rate must be positive, decay and seed not negative; got {self}")
 
-    def factor(self, share: float) -> float:
-        """The learning rate, as a factor, when this share of the steps is done."""
-        return min(share / _WARM_UP, (1 - share) / (1 - _WARM_UP))
+    def rate_at(self, step: int, steps_per_epoch: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        if self.halve_every is not None:
+            return self.rate * 0.5 ** (step // steps_per_epoch // self.halve_every)
+        share = (step + 1) / (self.epochs * steps_per_epoch + 1)
+        return self.rate * min(share / _WARM_UP, (1 - share) / (1 - _WARM_UP))
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,7 @@ def fit(
             order = torch.randperm(count, generator=_source(schedule.seed, 0, epoch))
         indices = order[place * schedule.batch_size : (place + 1) * schedule.batch_size]
         for group in optimizer.param_groups:
-            group["lr"] = schedule.rate * schedule.factor((step + 1) / (steps + 1))
+            group["lr"] = schedule.rate_at(step, steps_per_epoch)
         with autocast(device, dtype):
             value = loss(indices, _source(schedule.seed, 1, step))
         optimizer.zero_grad(set_to_none=True)

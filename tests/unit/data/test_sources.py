@@ -49,7 +49,7 @@ def test_relative_paths_begin_at_the_folder(folder):
     assert images.image(0).shape == (3, 4, 4)
     toys = open_dataset("hub:saved/toys:test", folder, crop=4)
     assert isinstance(toys, HubDataset)
-    assert toys.name == "toys/test"
+    assert toys.name == "toys/test, crop 4"
     assert toys.image(0).shape == (3, 4, 4)
 
 

@@ -121,7 +121,11 @@ def test_loss_that_is_not_a_number_stops_and_keeps_the_checkpoint(tmp_path):
         fit(model, loss, len(X), SCHEDULE, tmp_path / "c", about="a test")
 
 
-@pytest.mark.parametrize("field", [{"epochs": 0}, {"batch_size": 1}, {"rate": 0.0}, {"weight_decay": -1.0}], ids=str)
+@pytest.mark.parametrize(
+    "field",
+    [{"epochs": 0}, {"batch_size": 1}, {"rate": 0.0}, {"weight_decay": -1.0}, {"seed": -1}, {"halve_every": 0}],
+    ids=str,
+)
 def test_senseless_schedules_are_refused(field):
     with pytest.raises(BadSetting, match="must be positive"):
         Schedule(**field)
@@ -132,8 +136,14 @@ def test_more_images_in_a_batch_than_there_are_is_refused(tmp_path):
         train(network(), tmp_path / "c", schedule=Schedule(batch_size=128))
 
 
-def test_rate_warms_up_and_ends_at_nothing():
-    factors = [Schedule().factor(k / 100) for k in range(101)]
-    assert factors[0] == 0
-    assert max(factors) == pytest.approx(factors[10])
-    assert factors[100] == pytest.approx(0)
+def test_rate_warms_up_and_ends_near_nothing():
+    rates = [Schedule(epochs=10, rate=1.0).rate_at(step, 10) for step in range(100)]
+    assert rates[0] == pytest.approx(0.1, abs=0.01)
+    assert rates.index(max(rates)) in (9, 10)
+    assert rates[-1] == pytest.approx(0, abs=0.02)
+
+
+def test_rate_halves_every_so_many_epochs():
+    schedule = Schedule(epochs=90, rate=0.01, halve_every=30)  # the paper's, on CIFAR-10
+    rates = [schedule.rate_at(epoch * 7 + 3, 7) for epoch in (0, 29, 30, 59, 60, 89)]
+    assert rates == pytest.approx([0.01, 0.01, 0.005, 0.005, 0.0025, 0.0025])
