@@ -1,4 +1,4 @@
-"""The commands that train base networks: train denoiser, train classifier."""
+"""The commands that train networks: train denoiser, train classifier, train router."""
 
 import json
 import shlex
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from dualrs.models.card import Architecture, Card
     from dualrs.training.base import Training
 
-train_app = Typer(no_args_is_help=True, help="Train base networks: a denoiser, or a classifier on what it leaves.")
+train_app = Typer(no_args_is_help=True, help="Train networks: a denoiser, a classifier, a router.")
 
-_TRAINING, _ENGINE = "Training", "Engine"
+_TRAINING, _OBJECTIVE, _ENGINE = "Training", "Objective", "Engine"
 Out = Annotated[
     Path, Argument(help="Where the weights go, NAME.safetensors; the card goes beside them.", show_default=False)
 ]
@@ -27,6 +27,13 @@ Data = Annotated[str, Option(help="Training images: cifar10:train, folder:PATH, 
 Test = Annotated[str, Option(help="Images to measure the result on.")]
 Resize = Annotated[int | None, Option(help="Resize images of folders and hubs: pixels of the shorter side.")]
 Crop = Annotated[int | None, Option(help="Then take the central square of this side.")]
+Behind = Annotated[
+    str | None,
+    Option(help="The denoiser in front of it, kept as it is: zoo:NAME, PATH.safetensors, ... (see `dualrs models`)."),
+]
+Network = Annotated[
+    str, Option(help="lean-resnet, resnet20, resnet56, resnet110 or resnet50.", rich_help_panel=_TRAINING)
+]
 Shape = Annotated[
     str, Option(help="Arguments of the network as JSON, such as '{\"width\": 32}'.", rich_help_panel=_TRAINING)
 ]
@@ -78,12 +85,7 @@ def denoiser(
 @train_app.command("classifier")
 def classifier(
     out: Out,
-    behind: Annotated[
-        str | None,
-        Option(
-            help="The denoiser in front of it, kept as it is: zoo:NAME, PATH.safetensors, ... (see `dualrs models`)."
-        ),
-    ] = None,
+    behind: Behind = None,
     data: Data = "cifar10:train",
     test: Test = "cifar10:test",
     resize: Resize = None,
@@ -92,9 +94,7 @@ def classifier(
         str,
         Option(help="0 is clean; 0.5; one of 0.25,0.5,1.0; a range 0.1:1.2; or a .npy file with one per image."),
     ] = "0.25,0.5,1.0",
-    network: Annotated[
-        str, Option(help="lean-resnet, resnet20, resnet56, resnet110 or resnet50.", rich_help_panel=_TRAINING)
-    ] = "lean-resnet",
+    network: Network = "lean-resnet",
     shape: Shape = "{}",
     epochs: Epochs = 15,
     batch_size: BatchSize = 128,
@@ -116,6 +116,70 @@ def classifier(
     names = [DataSection(source=source, resize=resize, crop=crop) for source in (data, test)]
     with _training(out, names, sigma, (epochs, batch_size, rate, weight_decay, seed), device, dtype) as training:
         card = train_classifier(training, _architecture(network, shape), front)
+    _show(out, card)
+
+
+@train_app.command("router")
+def router(
+    out: Out,
+    labels: Annotated[Path, Option(help="The ledger that `dualrs label` wrote.", show_default=False)],
+    behind: Behind = None,
+    data: Data = "cifar10:train",
+    resize: Resize = None,
+    crop: Crop = None,
+    sigma_e: Annotated[float, Option(help="Sigma of the router's own noise.", rich_help_panel=_OBJECTIVE)] = 1.0,
+    consistency: Annotated[float, Option(help="Lambda, weight of the KL term.", rich_help_panel=_OBJECTIVE)] = 40.0,
+    entropy: Annotated[float, Option(help="Eta, weight of the entropy.", rich_help_panel=_OBJECTIVE)] = 0.5,
+    copies: Annotated[int, Option(help="Noisy copies of each image in the loss.", rich_help_panel=_OBJECTIVE)] = 2,
+    gate: Annotated[str, Option(help="strong, weak or none: w_r.", rich_help_panel=_OBJECTIVE)] = "strong",
+    balance: Annotated[
+        bool, Option(help="Weigh every best sigma alike (w_e = 1/q).", rich_help_panel=_OBJECTIVE)
+    ] = True,
+    hard: Annotated[bool, Option("--hard", help="Hard labels, for comparison.", rich_help_panel=_OBJECTIVE)] = False,
+    network: Network = "lean-resnet",
+    shape: Shape = "{}",
+    epochs: Epochs = 90,
+    batch_size: BatchSize = 256,
+    rate: Rate = 0.01,
+    weight_decay: Decay = 0.01,
+    halve_every: Annotated[
+        int | None, Option(help="Epochs after which the rate halves; without it, it falls linearly.")
+    ] = 30,
+    seed: Seed = 0,
+    device: Device = "cpu",
+    dtype: Dtype = None,
+) -> None:
+    """Train a router (the paper's variance estimator) on the labels that `dualrs label` made.
+
+    Defaults are the paper's for CIFAR-10. Every 20th input with a positive radius is held out to measure the result.
+    """
+    from dualrs.build import Networks, build_data
+    from dualrs.cli.progress import TrainingBar
+    from dualrs.config import DataSection
+    from dualrs.models.hardware import keep_memory
+    from dualrs.training.base import Training, train_router
+    from dualrs.training.lessons import read_lessons
+    from dualrs.training.loop import Schedule
+    from dualrs.training.noise import OneOf
+    from dualrs.training.router import RouterObjective
+
+    keep_memory()
+    objective = RouterObjective(sigma_e, consistency, entropy, copies, gate, balance, hard)  # type: ignore[arg-type]
+    front = None if behind is None else Networks()(behind)
+    lessons = read_lessons(labels, build_data(DataSection(source=data, resize=resize, crop=crop)))
+    with TrainingBar(f"training {out.stem}") as bar:
+        training = Training(
+            out=out,
+            images=lessons.images,
+            test=lessons.held_out,
+            levels=OneOf((sigma_e,)),
+            schedule=Schedule(epochs, batch_size, rate, weight_decay, seed, halve_every),
+            recipe=shlex.join(["dualrs", *sys.argv[1:]]),
+            device=device,
+            dtype=dtype,
+            report=bar.update,
+        )
+        card = train_router(training, _architecture(network, shape), lessons.radii, objective, front)
     _show(out, card)
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadSetting
@@ -18,6 +18,7 @@ from dualrs.training.denoiser import denoising_error, fit_denoiser
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule, State
 from dualrs.training.noise import Levels, OneOf
+from dualrs.training.router import RouterObjective, fit_router
 
 _LICENCE = "Apache-2.0"
 
@@ -93,6 +94,34 @@ def train_classifier(training: Training, architecture: Architecture, denoiser: n
             f"{test.name} accuracy sigma={s:g}": measure(whole, test, s, device=device, dtype=dtype).accuracy
             for s in training.sigmas
         },
+    )
+
+
+def train_router(
+    training: Training,
+    architecture: Architecture,
+    radii: Tensor,
+    objective: RouterObjective,
+    denoiser: nn.Module | None = None,
+) -> Card:
+    """Train a router behind a denoiser or bare, measure how often it finds the best sigma, and write it down."""
+    arguments = {"classes": radii.shape[1]} | architecture.arguments
+    architecture = _complete(Architecture(network=architecture.network, arguments=arguments), CLASSIFIERS)
+    network = _fresh(architecture, training.schedule.seed)
+    device, dtype, test = training.device, training.dtype, training.test
+    seconds = fit_router(
+        network, training.images, radii, objective, training.schedule, training.checkpoint,
+        denoiser=denoiser, device=device, dtype=dtype, report=training.report,
+    )  # fmt: skip
+    whole = network if denoiser is None else Denoised(denoiser, network)
+    found = measure(whole, test, objective.sigma_e, device=device, dtype=dtype)
+    return _save(
+        training,
+        network,
+        architecture,
+        seconds,
+        f"Router over {arguments['classes']} sigmas{'' if denoiser is None else ' behind a denoiser'}",
+        {f"{test.name} best sigma found": found.accuracy},
     )
 
 

@@ -1,6 +1,6 @@
 """Training images: a dataset in memory as 8-bit tensors, and batches of it, shifted and mirrored at random."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -15,14 +15,15 @@ _SHIFT = 4  # pixels, for images of 32; larger images shift by the same share of
 
 
 class TrainingImages:
-    """All images of a dataset, with a reflected margin, and their labels."""
+    """Images of a dataset, all or those at ``places``, with a reflected margin, and their labels."""
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: Dataset, places: Sequence[int] | None = None) -> None:
         if dataset.labels is None:
             raise BadData(f"the dataset {dataset.name} has no labels to train on")
-        stacked = torch.from_numpy(np.stack([dataset.image(i) for i in range(len(dataset.ids))]))
+        chosen = range(len(dataset.ids)) if places is None else places
+        stacked = torch.from_numpy(np.stack([dataset.image(i) for i in chosen]))
         self.name = dataset.name
-        self.labels = torch.tensor(dataset.labels)
+        self.labels = torch.tensor([dataset.labels[i] for i in chosen])
         self.classes = int(self.labels.max()) + 1
         self.sides = stacked.shape[2], stacked.shape[3]
         self.margin = max(1, _SHIFT * min(self.sides) // 32)

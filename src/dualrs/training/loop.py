@@ -4,6 +4,7 @@ Enters: a network, a loss of a batch, a schedule and a folder. Leaves: the netwo
 random choice of a step is drawn from (seed, step), so that a run that was stopped goes on as if it had not been.
 """
 
+import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -118,6 +119,11 @@ def fit(
             saved = time.perf_counter()
     network.eval()
     return spent + time.perf_counter() - began
+
+
+def digest(tensor: Tensor) -> str:
+    """A short hash of numbers, for the sentence that says what is trained on what."""
+    return hashlib.blake2b(tensor.contiguous().numpy().tobytes(), digest_size=8).hexdigest()
 
 
 def _groups(network: nn.Module, decay: float) -> list[dict[str, Any]]:

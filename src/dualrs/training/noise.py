@@ -1,6 +1,5 @@
 """Noise for training: how large it is for each image, and adding it. The only place in training that adds any."""
 
-import hashlib
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from dualrs.errors import BadSetting
+from dualrs.training.loop import digest
 
 
 class Levels(Protocol):
@@ -69,7 +69,7 @@ class PerInput:
         return "a sigma per image"
 
     def __repr__(self) -> str:
-        return f"PerInput({hashlib.blake2b(self.sigmas.numpy().tobytes(), digest_size=8).hexdigest()})"
+        return f"PerInput({digest(self.sigmas)})"
 
     def draw(self, indices: Tensor, generator: Generator) -> Tensor:
         """One sigma per image."""

@@ -1,0 +1,106 @@
+"""From labels to a router to certificates, on the command line, where the best sigma of each input is known."""
+
+import json
+
+import pytest
+
+PROBLEM = """
+import numpy as np
+import torch
+from torch import nn
+from dualrs.data.dataset import ArrayDataset
+
+class Brittle(nn.Module):
+    '''Right about bright images at both sigmas; about dark ones at the smaller only.'''
+
+    def forward(self, x, sigma):
+        bright = x.mean(dim=(1, 2, 3)) - 0.5
+        right = bright if sigma < 0.3 else bright.abs()
+        return torch.stack([-right, right], dim=1) * 10
+
+classifier = Brittle().eval()
+
+def images(count, seed):
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, 2, count)
+    grey = np.where(labels, 220, 30) + generator.integers(-10, 10, count)
+    pixels = np.broadcast_to(grey[:, None, None, None], (count, 3, 16, 16)).astype(np.uint8)
+    return ArrayDataset(pixels, labels, name="greys")
+
+def train():
+    return images(240, 0)
+
+def test():
+    return images(12, 1)
+
+def other():
+    return images(240, 2)
+"""
+SIGMAS = ("--sigmas", "0.25,0.5")
+LABEL = (
+    "label",
+    "-o",
+    "labels.ledger",
+    "--classifier",
+    "p.py:classifier",
+    *SIGMAS,
+    "--data",
+    "p.py:train",
+    "--n",
+    "50",
+)
+QUICK = (
+    "--epochs", "8", "--batch-size", "32", "--rate", "0.005", "--halve-every", "4", "--sigma-e", "0.5",
+    "--consistency", "5", "--shape", '{"widths": [8], "blocks": [1]}',
+)  # fmt: skip
+ROUTER = ("train", "router", "r.safetensors", "--labels", "labels.ledger", "--data", "p.py:train", *QUICK)
+
+
+@pytest.fixture
+def problem(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.py").write_text(PROBLEM)
+    return tmp_path
+
+
+def test_labels_make_a_router_that_certifies(dualrs, problem):
+    code, out, err = dualrs(*LABEL)
+    assert code == 0, err
+    assert "240 inputs, and 0 dropped" in out
+    code, out, err = dualrs(*ROUTER)
+    assert code == 0, err
+    card = json.loads((problem / "r.json").read_text())
+    assert card["scores"]["greys, held out best sigma found"] == 1.0
+    assert card["architecture"]["arguments"]["classes"] == 2
+    code, out, err = dualrs(
+        "certify", "-o", "run.ledger", "--router", "r.safetensors", "--classifier", "p.py:classifier", *SIGMAS,
+        "--sigma-e", "0.5", "--data", "p.py:test", "--n", "200", "--alpha", "0.05",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "100.0%" in out
+    assert "0.25" in out
+    assert "0.5 " in out
+
+
+def test_labels_of_other_data_are_refused(dualrs, problem):
+    dualrs(*LABEL)
+    code, _, err = dualrs(*ROUTER[:5], "--data", "p.py:other", *QUICK)
+    assert code == 2
+    assert "is another dataset" in err
+
+
+def test_ledger_of_certificates_is_no_ledger_of_labels(dualrs, problem):
+    dualrs(
+        "certify", "-o", "labels.ledger", "--classifier", "p.py:classifier", "--sigma", "0.25", "--data", "p.py:train",
+        "--inputs", "0:3", "--n", "200", "--alpha", "0.05",
+    )  # fmt: skip
+    code, _, err = dualrs(*ROUTER)
+    assert code == 2
+    assert "holds certificates under rule cohen, not labels" in err
+
+
+def test_too_few_labels_are_refused(dualrs, problem):
+    dualrs(*LABEL, "--inputs", "0:10")
+    code, _, err = dualrs(*ROUTER)
+    assert code == 2
+    assert "too few to train on" in err

@@ -1,0 +1,80 @@
+"""Training a router on images whose best sigma is known."""
+
+import numpy as np
+import pytest
+import torch
+
+from dualrs.data.dataset import ArrayDataset
+from dualrs.errors import BadCheckpoint, BadSetting
+from dualrs.models.architectures import build
+from dualrs.models.card import Architecture
+from dualrs.training.classifier import measure
+from dualrs.training.images import TrainingImages
+from dualrs.training.loop import Schedule
+from dualrs.training.router import RouterObjective, fit_router
+
+BEST = {50: [0.4, 0.0, 0.0], 125: [0.2, 0.8, 0.0], 200: [0.3, 0.6, 1.5]}  # radii by grey level
+
+
+def greys(count, seed):
+    """Grey images; the best of three sigmas depends on how bright they are."""
+    generator = np.random.default_rng(seed)
+    kind = generator.integers(0, 3, count)
+    level = np.array(list(BEST))[kind] + generator.integers(-10, 10, count)
+    pixels = np.broadcast_to(level[:, None, None, None], (count, 3, 16, 16)).astype(np.uint8)
+    return ArrayDataset(pixels, kind, name=f"greys {seed}"), torch.tensor(list(BEST.values()))[kind]
+
+
+(TRAIN, RADII), (TEST, _) = greys(384, 0), greys(90, 1)
+QUICK = Schedule(epochs=8, batch_size=32, rate=5e-3)
+
+
+def network():
+    torch.manual_seed(0)
+    return build(Architecture(network="lean-resnet", arguments={"classes": 3, "widths": [8], "blocks": [1]}))
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        RouterObjective(consistency_weight=10.0),
+        RouterObjective(consistency_weight=10.0, gate="weak"),
+        RouterObjective(consistency_weight=0.0, entropy_weight=0.0, gate="none", balanced=False, hard=True),
+    ],
+    ids=["strong", "weak", "plain, hard labels"],
+)
+def test_router_learns_the_known_assignment(tmp_path, objective):
+    router = network()
+    fit_router(router, TrainingImages(TRAIN), RADII, objective, QUICK, tmp_path / "c")
+    assert measure(router, TEST, objective.sigma_e).accuracy > 0.9
+
+
+def test_denoiser_in_front_is_used_and_kept_as_it_is(tmp_path):
+    denoiser = build(Architecture(network="lean-unet", arguments={"width": 8, "middle": 1}))
+    before = {k: v.clone() for k, v in denoiser.state_dict().items()}
+    seen = []
+    denoiser.register_forward_hook(lambda module, given, out: seen.append(given[1]))
+    objective = RouterObjective(sigma_e=0.7)
+    short = Schedule(epochs=1, batch_size=64)
+    fit_router(network(), TrainingImages(TRAIN), RADII, objective, short, tmp_path / "c", denoiser=denoiser)
+    assert set(seen) == {0.7}
+    for key, value in denoiser.state_dict().items():
+        assert torch.equal(value, before[key])
+
+
+def test_other_labels_or_another_objective_are_another_training(tmp_path):
+    short = Schedule(epochs=1, batch_size=64)
+    images = TrainingImages(TRAIN)
+    fit_router(network(), images, RADII, RouterObjective(), short, tmp_path / "c")
+    with pytest.raises(BadCheckpoint, match="belongs to another training"):
+        fit_router(network(), images, RADII.flip(0), RouterObjective(), short, tmp_path / "c")
+    with pytest.raises(BadCheckpoint, match="belongs to another training"):
+        fit_router(network(), images, RADII, RouterObjective(gate="weak"), short, tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    "field", [{"sigma_e": 0.0}, {"noise_copies": 0}, {"consistency_weight": -1.0}, {"gate": "some"}], ids=str
+)
+def test_senseless_objectives_are_refused(field):
+    with pytest.raises(BadSetting):
+        RouterObjective(**field)
