@@ -22,6 +22,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from dualrs.cli.progress import TrainingBar
 from dualrs.data import cifar10
 from dualrs.models.card import Architecture
+from dualrs.models.noisy import takes_sigma
 from dualrs.models.weights import load_weights
 from dualrs.training.base import Training, train_classifier, train_denoiser
 from dualrs.training.images import TrainingImages
@@ -75,7 +76,7 @@ def main(kind: str) -> None:
 def speed(network: nn.Module) -> Iterator[str]:
     """Multiply-adds per image, in millions, and the best of ten batches of 256, on one thread."""
     batch = torch.rand(256, 3, 32, 32)
-    told = {"sigma": 0.5} if "sigma" in network.forward.__code__.co_varnames else {}
+    told = {"sigma": 0.5} if takes_sigma(network) else {}
     with torch.inference_mode():
         with FlopCounterMode(display=False) as counter:
             network(batch[:1], **told)

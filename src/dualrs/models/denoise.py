@@ -5,10 +5,11 @@ Enters: noisy images in [0, 1] units and the sigma they carry, one for the batch
 adds noise: that is done once, before it, by whoever samples (section 2 of the paper, diffusion denoised smoothing).
 """
 
-import inspect
 from typing import Protocol
 
 from torch import Tensor, nn
+
+from dualrs.models.noisy import takes_sigma
 
 Sigma = float | Tensor  # of the whole batch, or one per image with shape (batch,)
 
@@ -70,7 +71,7 @@ class Denoised(nn.Module):
         super().__init__()
         self.denoiser = denoiser
         self.head = head
-        self._head_takes_sigma = "sigma" in inspect.signature(head.forward).parameters
+        self._head_takes_sigma = takes_sigma(head)
         self.training = denoiser.training or head.training
 
     def forward(self, noisy: Tensor, sigma: Sigma) -> Tensor:

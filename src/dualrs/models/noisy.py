@@ -42,8 +42,7 @@ class NoisyModel:
     @cached_property
     def takes_sigma(self) -> bool:
         """Whether forward has a parameter named ``sigma``."""
-        inner = getattr(self.module, "_orig_mod", self.module)  # torch.compile hides the signature
-        return "sigma" in inspect.signature(inner.forward).parameters
+        return takes_sigma(self.module)
 
     @property
     def device(self) -> torch.device:
@@ -70,6 +69,12 @@ class NoisyModel:
     def fingerprint(self) -> str:
         """Hash of the network: see `fingerprint`."""
         return fingerprint(self.module)
+
+
+def takes_sigma(module: nn.Module) -> bool:
+    """Whether a module's forward has a parameter named ``sigma``."""
+    inner = getattr(module, "_orig_mod", module)  # torch.compile hides the signature
+    return "sigma" in inspect.signature(inner.forward).parameters
 
 
 def fingerprint(module: nn.Module) -> str:

@@ -3,7 +3,6 @@
 Enters: images with labels, a frozen denoiser or none. Leaves: the classifier, trained to answer after that denoiser.
 """
 
-import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,8 @@ from torch import Generator, Tensor, nn
 from dualrs.data.dataset import Dataset
 from dualrs.errors import NonFiniteLogits
 from dualrs.models.hardware import autocast, check_dtype, fastest_dtype, open_device
-from dualrs.models.noisy import fingerprint
+from dualrs.models.noisy import fingerprint, takes_sigma
+from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages, plain_batches
 from dualrs.training.loop import Schedule, State, fit
 from dualrs.training.noise import Levels, add_noise
@@ -36,22 +36,16 @@ def fit_classifier(
 ) -> float:
     """Train in place by cross-entropy; return the seconds it took. Clean images (sigma 0) bypass the denoiser."""
     device = open_device(device)
-    behind = "" if denoiser is None else f" behind {fingerprint(denoiser)}"
-    identity = f"classifier {fingerprint(network)}{behind}, {images.name}, {levels!r}"
-    if denoiser is not None:
-        denoiser.to(device).eval().requires_grad_(False)
-    takes_sigma = "sigma" in inspect.signature(network.forward).parameters
+    front = Front(denoiser, device)
+    identity = f"classifier {fingerprint(network)} {front.name}, {images.name}, {levels!r}"
+    told = takes_sigma(network)
 
     def loss(indices: Tensor, generator: Generator) -> Tensor:
         clean = images.batch(indices, generator)
         sigma = levels.draw(indices, generator)
-        seen = add_noise(clean, sigma, generator).to(device)
-        sigma = sigma.to(device)
-        noisy = sigma > 0
-        if denoiser is not None and noisy.any():
-            with torch.no_grad():
-                seen[noisy] = denoiser(seen[noisy], sigma[noisy])
-        logits = network(seen, sigma=sigma) if takes_sigma else network(seen)
+        noisy, sigma = add_noise(clean, sigma, generator).to(device), sigma.to(device)
+        seen = front(noisy, sigma)
+        logits = network(seen, sigma=sigma) if told else network(seen)
         return F.cross_entropy(logits, images.labels[indices].to(device))
 
     return fit(
@@ -85,13 +79,13 @@ def measure(
     device = open_device(device)
     dtype = check_dtype(dtype or fastest_dtype(device))
     generator = Generator().manual_seed(seed)
-    takes_sigma = "sigma" in inspect.signature(model.to(device).forward).parameters
+    told = takes_sigma(model.to(device))
     right, seconds = 0, 0.0
     for clean, labels in plain_batches(dataset):
         noisy = add_noise(clean, torch.full((len(clean),), sigma), generator).to(device)
         began = time.perf_counter()
         with autocast(device, dtype):
-            logits = model(noisy, sigma=sigma) if takes_sigma else model(noisy)
+            logits = model(noisy, sigma=sigma) if told else model(noisy)
         if not torch.isfinite(logits).all():
             raise NonFiniteLogits(f"the network answers NaN or infinity at sigma {sigma:g}")
         right += int((logits.argmax(1).cpu() == labels).sum())

@@ -14,6 +14,7 @@ from torch import Generator, Tensor, nn
 from dualrs.errors import BadSetting
 from dualrs.models.hardware import open_device
 from dualrs.models.noisy import fingerprint
+from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule, State, digest, fit
 from dualrs.training.losses import Gate, balance_weights, radius_scale, router_loss
@@ -54,10 +55,8 @@ def fit_router(
 ) -> float:
     """Train in place on images whose ``radii``, (images, candidates), are positive somewhere; return the seconds."""
     device = open_device(device)
-    behind = "" if denoiser is None else f" behind {fingerprint(denoiser)}"
-    identity = f"router {fingerprint(network)}{behind}, {images.name}, {objective}, radii {digest(radii)}"
-    if denoiser is not None:
-        denoiser.to(device).eval().requires_grad_(False)
+    front = Front(denoiser, device)
+    identity = f"router {fingerprint(network)} {front.name}, {images.name}, {objective}, radii {digest(radii)}"
     radii = radii.float()
     balance, scale = balance_weights(radii, objective.balanced), radius_scale(radii)
     sigma_e = objective.sigma_e
@@ -65,11 +64,8 @@ def fit_router(
     def loss(indices: Tensor, generator: Generator) -> Tensor:
         clean = images.batch(indices, generator)
         copies = clean.repeat(objective.noise_copies, 1, 1, 1)
-        seen = add_noise(copies, torch.full((len(copies),), sigma_e), generator).to(device)
-        if denoiser is not None:
-            with torch.no_grad():
-                seen = denoiser(seen, sigma_e)
-        logits = network(seen).view(objective.noise_copies, len(indices), -1)
+        noisy = add_noise(copies, torch.full((len(copies),), sigma_e), generator).to(device)
+        logits = network(front(noisy, sigma_e)).view(objective.noise_copies, len(indices), -1)
         return router_loss(
             logits,
             radii[indices].to(device),
