@@ -99,9 +99,8 @@ def _open(
     """The ledger of this very run, with its inputs, after a look at whether the model still votes as it did."""
     if not len(indices):
         raise BadSetting("there are no inputs to sample")
-    if path.exists() and path.stat().st_size:
-        with Ledger.open(path) as earlier:
-            model.engine.keep_shape(earlier.header.batch_size)
+    if (earlier := Ledger.header_of(path)) is not None:
+        model.engine.keep_shape(earlier.batch_size)
     first = dataset.image(indices[0])
     model.engine.prepare(first)
     header = Header(

@@ -73,6 +73,21 @@ class Database:
         database = cls(path, "rw" if exists else "rwc")
         return database._or_close(lambda: database._found(header_row))
 
+    @classmethod
+    def resuming(cls, path: Path) -> "Database | None":
+        """Open an existing ledger for writing; None where there is none, or only what a killed founder left.
+
+        With the right to write, SQLite undoes a transaction that was cut off; a reader would have to refuse the file.
+        """
+        if not path.exists() or _is_empty(path):
+            return None
+        database = cls(path, "rw")
+        database._or_close(lambda: None if database._is_blank() else database._demand_ledger())
+        if database._is_blank():
+            database.abandon()
+            return None
+        return database
+
     def _or_close(self, step: Callable[[], None]) -> "Database":
         try:
             step()
@@ -212,6 +227,8 @@ def _sentence(path: Path, error: Exception) -> str:
     code = getattr(error, "sqlite_errorname", "")
     known = {
         "SQLITE_FULL": f"no room left to write {path}: free some disk space. {KEPT}",
+        "SQLITE_READONLY_ROLLBACK": f"{path} was left in the middle of a write by a process that was killed: run the "
+        f"command that wrote it again. {KEPT}",
         "SQLITE_READONLY": f"{path} or its folder may not be written: check the rights on both. {KEPT}",
         "SQLITE_BUSY": f"another process is writing {path}: wait for it, or give another file name. {KEPT}",
         "SQLITE_LOCKED": f"another process is writing {path}: wait for it, or give another file name. {KEPT}",

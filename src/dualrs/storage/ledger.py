@@ -69,6 +69,17 @@ class Ledger:
         return ledger
 
     @classmethod
+    def header_of(cls, path: str | PathLike[str]) -> Header | None:
+        """The header of the run that was begun at a path; None if there is none."""
+        database = Database.resuming(Path(path))
+        if database is None:
+            return None
+        try:
+            return cls(database).header
+        finally:
+            database.abandon()
+
+    @classmethod
     def open(cls, path: str | PathLike[str]) -> "Ledger":
         """Open a ledger for reading, also while another process writes it; the file is not changed."""
         database = Database.reading(Path(path))
