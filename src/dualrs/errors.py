@@ -5,6 +5,11 @@ with code 2. Nothing that was recorded before is touched.
 """
 
 
+def first_line(error: Exception) -> str:
+    """What another library says first, for a sentence of ours; its kind if it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 class DualrsError(Exception):
     """Base of all errors that dualrs raises on purpose."""
 

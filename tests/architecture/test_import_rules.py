@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "dualrs"
 
-ARITHMETIC = {"errors", "theory", "votes", "certificates"}
+ARITHMETIC = {"errors", "files", "theory", "votes", "certificates"}
 SAMPLING = {"errors", "votes", "data", "models", "sampling"}
 # A room, and the rooms that it may import besides itself.
 MAY_IMPORT = {
@@ -22,8 +22,9 @@ MAY_IMPORT = {
     "storage": ARITHMETIC,
     "report": ARITHMETIC | {"extras", "storage"},
     "extras": {"errors"},
+    "files": {"errors"},
     "data": {"errors", "extras"},
-    "models": {"errors", "extras"},
+    "models": {"errors", "extras", "files"},
     "sampling": SAMPLING,
     "policy": ARITHMETIC,
     "collect": SAMPLING | {"policy"},

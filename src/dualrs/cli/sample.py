@@ -149,7 +149,7 @@ def predict(
     from dualrs.certificates import Predictions
     from dualrs.cli.progress import Bar
     from dualrs.cli.tables import print_predictions
-    from dualrs.storage.exports import whole_file
+    from dualrs.files import whole_file
 
     indices = indices_of(inputs, len(dataset.ids))
     images = np.stack([dataset.image(i) for i in indices])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dualrs.data.encoded import EncodedImages, Preprocessing
-from dualrs.errors import BadData, BadImage, Unreachable
+from dualrs.errors import BadData, BadImage, Unreachable, first_line
 from dualrs.extras import need
 
 PATIENCE = 5.0  # seconds for the hub's first answer; loading itself would retry for half a minute
@@ -40,7 +40,7 @@ class HubDataset(EncodedImages):
             cell = self._table[index][self._column]
             return bytes(cell["bytes"]) if cell["bytes"] is not None else Path(cell["path"]).read_bytes()
         except Exception as error:  # of the table, of the file, or because the cell is empty
-            raise BadImage(f"cannot read the image {self.ids[index]} of {self.name}: {_first_line(error)}") from error
+            raise BadImage(f"cannot read the image {self.ids[index]} of {self.name}: {first_line(error)}") from error
 
 
 def _from_folder(folder: Path, split: str) -> Any:
@@ -48,7 +48,7 @@ def _from_folder(folder: Path, split: str) -> Any:
     try:
         found = datasets.load_from_disk(folder)
     except Exception as error:  # whatever datasets, pyarrow or json make of a bad folder
-        raise BadData(f"{folder} does not hold a dataset as save_to_disk writes it: {_first_line(error)}") from error
+        raise BadData(f"{folder} does not hold a dataset as save_to_disk writes it: {first_line(error)}") from error
     splits = found if isinstance(found, dict) else {str(found.split or split): found}
     if split not in splits:
         raise BadData(f"{folder} has no split {split!r}; it has {', '.join(splits)}")
@@ -65,13 +65,13 @@ def _from_hub(source: str, split: str) -> Any:
     except hub.errors.OfflineModeIsEnabled:
         pass  # HF_HUB_OFFLINE: a copy in the cache will do
     except Exception as error:  # of the hub or of the connection
-        raise Unreachable(f"cannot get {source} from the hub ({_first_line(error)}); {advice}") from error
+        raise Unreachable(f"cannot get {source} from the hub ({first_line(error)}); {advice}") from error
     try:
         return datasets.load_dataset(source, split=split)
     except ValueError as error:  # how datasets says that it has no such split
-        raise BadData(f"{source} cannot be loaded as {source}:{split}: {_first_line(error)}") from error
+        raise BadData(f"{source} cannot be loaded as {source}:{split}: {first_line(error)}") from error
     except Exception as error:
-        raise Unreachable(f"cannot get {source} from the hub ({_first_line(error)}); {advice}") from error
+        raise Unreachable(f"cannot get {source} from the hub ({first_line(error)}); {advice}") from error
 
 
 def _image_column(features: Any, name: str) -> str:
@@ -101,7 +101,3 @@ def _labels(table: Any, name: str) -> tuple[list[int] | None, list[str]]:
         if label is None or not 0 <= label < len(classes):
             raise BadData(f"{name}: row {row} has the label {label}, which is none of its {len(classes)} classes")
     return labels, list(classes)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

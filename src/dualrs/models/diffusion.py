@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dualrs.errors import BadCheckpoint, BadImage, BadModel, BadSetting, Unreachable
+from dualrs.errors import BadCheckpoint, BadImage, BadModel, BadSetting, Unreachable, first_line
 from dualrs.extras import need
 from dualrs.models.denoise import Sigma, per_image
 
@@ -234,8 +234,7 @@ def _download(name: str) -> Path:
         try:
             return Path(hub.snapshot_download(name, allow_patterns=_HUB_FILES, local_files_only=True))
         except OSError:
-            reason = str(error).strip().partition("\n")[0]
             raise Unreachable(
-                f"there is no folder {name} here, and the hub gave no model of that name ({reason}); download it "
-                "where the hub can be reached, and give its folder"
+                f"there is no folder {name} here, and the hub gave no model of that name ({first_line(error)}); "
+                "download it where the hub can be reached, and give its folder"
             ) from error

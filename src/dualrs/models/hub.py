@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dualrs.errors import BadCheckpoint, BadModel, Unreachable
+from dualrs.errors import BadCheckpoint, BadModel, Unreachable, first_line
 from dualrs.extras import need
 from dualrs.models.prepare import Preparation
 
@@ -58,7 +58,7 @@ class HubClassifier(nn.Module):
         except ValueError as error:  # how transformers says that a network takes another size
             raise BadModel(
                 f"{type(self.network).__name__} does not take the {tuple(prepared.shape[2:])} images that its "
-                f"processor makes of {tuple(noisy.shape[2:])}: {_first_line(error)}"
+                f"processor makes of {tuple(noisy.shape[2:])}: {first_line(error)}"
             ) from error
         return logits
 
@@ -81,7 +81,7 @@ def load_classifier(source: str | Path) -> nn.Module:
         processor = transformers.AutoImageProcessor.from_pretrained(folder, config=config, backend="pil", **local)
     except Exception as error:  # whatever transformers, safetensors, json or pickle make of a bad folder
         raise BadCheckpoint(
-            f"{source} is not an image classifier that transformers can load ({_first_line(error)}); save it again "
+            f"{source} is not an image classifier that transformers can load ({first_line(error)}); save it again "
             "with save_pretrained, its processor too"
         ) from error
     for fault in ("missing", "unexpected"):
@@ -118,7 +118,7 @@ def _folder(source: str | Path) -> Path:
             hub.snapshot_download(**where, allow_patterns=["pytorch_model*.bin"])
     except Exception as error:
         raise Unreachable(
-            f"cannot get {source} from the hub ({_first_line(refused or error)}); check the name and the connection, "
+            f"cannot get {source} from the hub ({first_line(refused or error)}); check the name and the connection, "
             "or download its files elsewhere and give their folder"
         ) from (refused or error)
     return folder
@@ -136,7 +136,7 @@ def _preparation(processor: Any, channels: int, source: str | Path) -> Preparati
             raise ValueError("it does more than resize, crop, rescale and normalise")
     except Exception as error:  # a processor may lack any of the settings and refuse any image
         raise BadModel(
-            f"the {type(processor).__name__} of {source} does not fit into a module: {_first_line(error)}; load the "
+            f"the {type(processor).__name__} of {source} does not fit into a module: {first_line(error)}; load the "
             "network with transformers and wrap it in a module of your own that prepares the images"
         ) from error
     return prepare
@@ -183,7 +183,3 @@ def _filter(number: int) -> str:
 
 def _per_channel(value: Any, channels: int) -> list[float]:
     return [float(value)] * channels if isinstance(value, int | float) else [float(number) for number in value]
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

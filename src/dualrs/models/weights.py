@@ -4,7 +4,6 @@ Enters: a network that `architectures.build` made. Leaves: NAME.safetensors and 
 """
 
 import hashlib
-import os
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -12,6 +11,7 @@ from safetensors.torch import load, save
 from torch import nn
 
 from dualrs.errors import BadCheckpoint, BadSetting
+from dualrs.files import whole_file
 from dualrs.models.architectures import build
 from dualrs.models.card import Card
 
@@ -26,9 +26,8 @@ def save_weights(network: nn.Module, card: Card, path: Path) -> Card:
         (path, content),
         (path.with_suffix(".json"), (card.model_dump_json(indent=2) + "\n").encode()),
     ):
-        temporary = target.with_name(target.name + ".part")
-        temporary.write_bytes(data)
-        os.replace(temporary, target)
+        with whole_file(target) as file:
+            file.write(data)
     return card
 
 

@@ -3,7 +3,6 @@
 Enters: results with labels, by name. Leaves: a picture file, in the format of its suffix.
 """
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from dualrs.errors import BadTable
 from dualrs.extras import need
+from dualrs.files import whole_file
 from dualrs.report.accuracy import certified_accuracy
 from dualrs.storage.results import Results
 
@@ -44,6 +44,5 @@ def draw_accuracy(methods: Mapping[str, Results], path: Path, title: str = "") -
     if len(methods) > 1:
         axes.legend(frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.stem}.part{path.suffix}")
-    figure.savefig(temporary, dpi=160)
-    os.replace(temporary, path)
+    with whole_file(path) as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=160)

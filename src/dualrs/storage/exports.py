@@ -6,14 +6,13 @@ place and then moved there. Radii are written in full, never rounded.
 
 import csv
 import math
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import IO
 
 from dualrs.errors import BadTable, DualrsError
+from dualrs.files import whole_file
 from dualrs.storage.results import UNLABELLED, Results
 
 Cell = str | int | float | None
@@ -33,22 +32,6 @@ def write(results: Results, path: str | PathLike[str]) -> None:
         raise BadTable(f"cannot tell the format of {path}: give a name that ends in {', '.join(formats)}")
     with whole_file(path) as file:
         writer(results, file)
-
-
-@contextmanager
-def whole_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write, which takes its place at ``path`` only when all of it is written."""
-    path = Path(path)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            with beside.open("wb") as file:
-                yield file
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise DualrsError(f"cannot write {path}: {error.strerror or error}. Nothing was changed there") from error
 
 
 def _columns(results: Results) -> Table:

@@ -5,7 +5,6 @@ random choice of a step is drawn from (seed, step), so that a run that was stopp
 """
 
 import hashlib
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from dualrs.errors import BadCheckpoint, BadSetting, NonFiniteLogits
+from dualrs.files import whole_file
 from dualrs.models.hardware import autocast, check_dtype, fastest_dtype, open_device
 
 _SECONDS_BETWEEN_CHECKPOINTS = 60
@@ -145,18 +145,15 @@ def _save(
     path: Path, identity: str, step: int, seconds: float, network: nn.Module, optimizer: torch.optim.Optimizer
 ) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".part")
-    torch.save(
-        {
-            "identity": identity,
-            "step": step,
-            "seconds": seconds,
-            "network": network.state_dict(),
-            "optimizer": optimizer.state_dict(),
-        },
-        temporary,
-    )
-    os.replace(temporary, path)
+    content = {
+        "identity": identity,
+        "step": step,
+        "seconds": seconds,
+        "network": network.state_dict(),
+        "optimizer": optimizer.state_dict(),
+    }
+    with whole_file(path) as file:
+        torch.save(content, file)
 
 
 def _resume(path: Path, identity: str, network: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[int, float]:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from dualrs.errors import BadCheckpoint, BadSetting, NonFiniteLogits
+from dualrs.errors import BadCheckpoint, BadSetting, DualrsError, NonFiniteLogits
 from dualrs.training import loop
 from dualrs.training.loop import Schedule, fit
 
@@ -147,3 +147,18 @@ def test_rate_halves_every_so_many_epochs():
     schedule = Schedule(epochs=90, rate=0.01, halve_every=30)  # the paper's, on CIFAR-10
     rates = [schedule.rate_at(epoch * 7 + 3, 7) for epoch in (0, 29, 30, 59, 60, 89)]
     assert rates == pytest.approx([0.01, 0.01, 0.005, 0.005, 0.0025, 0.0025])
+
+
+def test_full_disk_is_a_sentence_and_keeps_the_last_checkpoint(tmp_path, monkeypatch):
+    with pytest.raises(Stop):
+        train(network(), tmp_path / "c", stop_after=5)
+    content = (tmp_path / "c").read_bytes()
+
+    def full(*a, **k):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(DualrsError, match=r"cannot write .*No space left on device"):
+        train(network(), tmp_path / "c")
+    assert (tmp_path / "c").read_bytes() == content
+    assert [p.name for p in tmp_path.iterdir()] == ["c"]
