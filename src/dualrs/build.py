@@ -1,16 +1,22 @@
 """From a recipe to objects: open or import what it names and wrap it."""
 
+from copy import deepcopy
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import torch
 from torch import nn
 
 from dualrs.config import DataSection, Recipe
 from dualrs.data.dataset import Dataset, as_dataset
 from dualrs.data.sources import open_dataset
 from dualrs.errors import BadRecipe
+from dualrs.models import zoo
+from dualrs.models.architectures import known
+from dualrs.models.card import Architecture, Card
 from dualrs.models.denoise import Denoised
 from dualrs.models.sources import open_network
+from dualrs.models.weights import pour_weights
 from dualrs.references import resolve
 from dualrs.smoothed import DualSmoothed, Smoothed, SmoothedModel
 
@@ -23,7 +29,10 @@ class Networks:
         self._opened: dict[str, nn.Module] = {}
 
     def __call__(self, reference: str) -> nn.Module:
-        """A network, or a denoiser and the network behind it: ``DENOISER | NETWORK``."""
+        """A network, or a denoiser and the network behind it: ``DENOISER | NETWORK``.
+
+        ``MAKER < FILE.safetensors`` is the network that another reference makes, with the weights of a file.
+        """
         parts = [part.strip() for part in reference.split("|")]
         if len(parts) > 2 or not all(parts):
             raise BadRecipe(f"{reference!r} is neither one network nor DENOISER | NETWORK")
@@ -37,10 +46,52 @@ class Networks:
 
     def _one(self, reference: str) -> nn.Module:
         if reference not in self._opened:
-            found = open_network(reference, self._folder)
-            # What Python leads to is checked by the classes that take it, which say what is wrong with it.
-            self._opened[reference] = cast(nn.Module, resolve(reference, self._folder)) if found is None else found
+            maker, sign, weights = (part.strip() for part in reference.partition("<"))
+            made = self._make(maker)
+            self._opened[reference] = pour_weights(self._folder / weights, deepcopy(made)) if sign else made
         return self._opened[reference]
+
+    def _make(self, reference: str) -> nn.Module:
+        found = open_network(reference, self._folder)
+        # What Python leads to is checked by the classes that take it, which say what is wrong with it.
+        return cast(nn.Module, resolve(reference, self._folder)) if found is None else found
+
+
+def front_of(reference: str) -> tuple[str | None, str]:
+    """The denoiser, if there is one, and the network behind it, of ``DENOISER | NETWORK``."""
+    front, bar, network = (part.strip() for part in reference.rpartition("|"))
+    return (front if bar else None), network
+
+
+def known_network(reference: str) -> Architecture:
+    """What to write on the card of a network that goes on from this one: its architecture, or what makes it."""
+    maker, sign, _ = (part.strip() for part in reference.partition("<"))
+    scheme, _, name = maker.partition(":")
+    if not sign and (maker.endswith(".safetensors") or scheme == "zoo"):
+        card = zoo.card(name) if scheme == "zoo" else Card.read(Path(maker).with_suffix(".json"))
+        if known(card.architecture):
+            return card.architecture
+    return Architecture(network=maker)
+
+
+def fresh_network(network: str, shape: dict[str, Any], seed: int) -> tuple[Architecture, nn.Module | None]:
+    """What to train: one of our architectures by name, or a user's own network, made from the seed."""
+    if ":" not in network:
+        return Architecture(network=network, arguments=shape), None
+    if shape:
+        raise BadRecipe(f"{network} makes its network itself and takes no shape; got {shape}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = Networks()(network)
+    if not isinstance(made, nn.Module):
+        raise BadRecipe(f"{network!r} leads to a {type(made).__name__}, not to a torch module")
+    return Architecture(network=network), deepcopy(made)
+
+
+def trained_reference(architecture: Architecture, weights: Path) -> str:
+    """How to refer to weights that were trained: by their file, if dualrs can build the network that they belong to."""
+    file = str(weights.resolve())
+    return file if known(architecture) else f"{architecture.network} < {file}"
 
 
 def build_model(recipe: Recipe, folder: Path | None = None) -> SmoothedModel:

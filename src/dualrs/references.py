@@ -13,6 +13,7 @@ from pathlib import Path
 from dualrs.errors import BadRecipe
 
 _WITH_PATHS = ("transformers", "diffusers", "openai", "folder", "hub")  # schemes whose rest may be a path
+_FILES = ("openai", "folder")  # and is one, whether or not it is there
 
 
 def resolve(reference: str, folder: Path | None = None) -> object:
@@ -42,11 +43,13 @@ def anchored(reference: str, folder: Path) -> str:
 
 
 def _anchored(part: str, folder: Path) -> str:
+    if "<" in part:
+        return " < ".join(_anchored(half.strip(), folder) for half in part.split("<"))
     if ".py:" in part or part.endswith(".safetensors"):
         return str(folder / part)
     scheme, colon, path = part.partition(":")
     place = path.rpartition(":")[0] if scheme == "hub" else path  # a hub's split follows
-    if colon and scheme in _WITH_PATHS and place and (folder / place).exists():
+    if colon and scheme in _WITH_PATHS and place and (scheme in _FILES or (folder / place).exists()):
         return f"{scheme}:{folder / path}"
     return part
 

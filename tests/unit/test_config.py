@@ -1,7 +1,5 @@
 """Recipes: what is read, what is refused with which sentence, and that settings given by hand win."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -67,24 +65,18 @@ def test_recipe_is_read_with_its_defaults(tmp_path):
 
 def test_one_sigma_needs_no_more_than_a_classifier_and_data(tmp_path):
     recipe = read(tmp_path, ONE_SIGMA)
-    assert (recipe.model.classifier, recipe.model.sigma) == ("net.py:classifier", 0.5)
+    assert (recipe.model.classifier, recipe.model.sigma) == (f"{tmp_path}/net.py:classifier", 0.5)
     assert recipe.certify.n == 10_000
 
 
 def test_experts_are_named_by_their_sigma(tmp_path):
-    assert read(tmp_path, EXPERTS).model.experts == {0.25: "net.py:classifier", 0.5: "net.py:router"}
+    named = {0.25: f"{tmp_path}/net.py:classifier", 0.5: f"{tmp_path}/net.py:router"}
+    assert read(tmp_path, EXPERTS).model.experts == named
 
 
 def test_settings_alone_make_a_recipe():
     recipe = load_recipe(None, {"model": {"classifier": "a:b", "sigma": 0.5, "router": None}, "data": "c:d"})
     assert (recipe.model.classifier, recipe.data.source) == ("a:b", "c:d")
-
-
-def test_recipes_of_the_project_are_valid():
-    recipes = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
-    assert recipes
-    for path in recipes:
-        load_recipe(path, {})
 
 
 # Settings given by hand
@@ -100,7 +92,8 @@ def test_settings_given_by_hand_win(tmp_path):
         engine={"dtype": "bfloat16", "batch_size": None},
     )
     assert recipe.data.source == "mine:data"
-    assert (recipe.model.sigmas, recipe.model.sigma_e, recipe.model.router) == ((0.5, 0.75), 1.0, "net.py:router")
+    assert (recipe.model.sigmas, recipe.model.sigma_e) == ((0.5, 0.75), 1.0)
+    assert recipe.model.router == f"{tmp_path}/net.py:router"
     assert (recipe.certify.n, recipe.certify.rule, recipe.certify.seed) == (900, "paper", 7)
     assert (recipe.engine.dtype, recipe.engine.batch_size) == ("bfloat16", 32)
 

@@ -16,6 +16,10 @@ _REFERENCE = (
 RecipeFile = Annotated[
     Path | None, Argument(help="A recipe (TOML) with the settings below; options given by hand win over it.")
 ]
+Bundle = Annotated[
+    Path | None,
+    Option("--model", help="A bundle, the folder that `dualrs rounds` made: all networks.", rich_help_panel=NETWORKS),
+]
 Router = Annotated[str | None, Option(help=f"The router: {_REFERENCE}.", rich_help_panel=NETWORKS)]
 Classifier = Annotated[str | None, Option(help="The classifier, named likewise.", rich_help_panel=NETWORKS)]
 Experts = Annotated[
@@ -38,7 +42,11 @@ Resize = Annotated[
 ]
 Crop = Annotated[int | None, Option(help="Then take the central square of this side.", rich_help_panel=DATA)]
 Inputs = Annotated[
-    str, Option(help="Which inputs, as START:STOP:STEP of their positions; :: is all.", rich_help_panel=DATA)
+    str,
+    Option(
+        help="Which inputs: START:STOP:STEP of their positions (:: is all), or a random share, as 20%.",
+        rich_help_panel=DATA,
+    ),
 ]
 N = Annotated[int | None, Option(help="Estimation votes per stage; 10,000 by default.", rich_help_panel=VOTES)]
 N0 = Annotated[int | None, Option(help="Selection votes per stage; 100 by default.", rich_help_panel=VOTES)]
@@ -93,14 +101,3 @@ def numbers(text: str | None, option: str) -> list[float] | None:
         return [float(t) for t in text.split(",")]
     except ValueError as error:
         raise BadRecipe(f"{option} takes numbers separated by commas, such as 0.25,0.5,1.0; got {text!r}") from error
-
-
-def indices_of(text: str, count: int) -> range:
-    """Which of ``count`` inputs START:STOP:STEP means."""
-    try:
-        chosen = range(count)[slice(*(int(t) if t else None for t in text.split(":")))]
-    except (TypeError, ValueError) as error:
-        raise BadRecipe(f"--inputs takes START:STOP:STEP, such as 0:500 or ::20; got {text!r}") from error
-    if not len(chosen):
-        raise BadRecipe(f"--inputs {text} leaves none of the {count} inputs")
-    return chosen

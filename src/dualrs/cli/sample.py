@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from dualrs.cli.options import (
     VOTES,
     Alpha,
     BatchSize,
+    Bundle,
     Classifier,
     Crop,
     Data,
@@ -31,7 +33,6 @@ from dualrs.cli.options import (
     Sigmas,
     expert_references,
     from_here,
-    indices_of,
     numbers,
 )
 from dualrs.errors import BadRecipe
@@ -49,6 +50,7 @@ def certify(
         Option("--ledger", "-o", help="Where votes and certificates are kept; runs/RECIPE.ledger by default."),
     ] = None,
     picture: Picture = None,
+    model: Bundle = None,
     router: Router = None,
     classifier: Classifier = None,
     expert: Experts = None,
@@ -77,7 +79,7 @@ def certify(
     --sigma-e 1.0 --data net.py:test -o run.ledger`
     """
     loaded = _load(
-        recipe, router, classifier, expert, sigmas, sigma_e, sigma, data, resize, crop, batch_size,
+        recipe, model, router, classifier, expert, sigmas, sigma_e, sigma, data, resize, crop, batch_size,
         device, dtype,
         certify={"n": n, "n0": n0, "alpha": alpha, "rule": rule, "seed": seed},
     )  # fmt: skip
@@ -86,18 +88,19 @@ def certify(
             raise BadRecipe("say where to keep the votes: -o FILE.ledger")
         ledger = Path("runs") / f"{recipe.stem}.ledger"
     ledger.parent.mkdir(parents=True, exist_ok=True)
-    model, dataset = _build(loaded, recipe)
+    smoothed, dataset = _build(loaded, recipe)
 
     from dualrs.cli.progress import Bar
+    from dualrs.data.subsets import parse_inputs
     from dualrs.jobs import certify_dataset
     from dualrs.votes import SamplingPlan
 
     settings = loaded.certify
-    indices = indices_of(inputs, len(dataset.ids))
-    chosen = model.rule(settings.rule)
+    indices = parse_inputs(inputs, len(dataset.ids))
+    chosen = smoothed.rule(settings.rule)
     with Bar("certifying", len(indices)) as bar:
         certify_dataset(
-            model,
+            smoothed,
             dataset,
             ledger,
             plan=SamplingPlan(settings.n0, settings.n),
@@ -116,6 +119,7 @@ def predict(
     output: Annotated[
         Path | None, Option("--output", "-o", help="Also write the predictions to this .tsv file.")
     ] = None,
+    model: Bundle = None,
     router: Router = None,
     classifier: Classifier = None,
     expert: Experts = None,
@@ -138,25 +142,26 @@ def predict(
     Each stage is tested at alpha/2 (the paper's PREDICT); undecided inputs abstain and say which stage was.
     """
     loaded = _load(
-        recipe, router, classifier, expert, sigmas, sigma_e, sigma, data, resize, crop, batch_size,
+        recipe, model, router, classifier, expert, sigmas, sigma_e, sigma, data, resize, crop, batch_size,
         device, dtype,
         certify={"alpha": alpha, "seed": seed},
     )  # fmt: skip
-    model, dataset = _build(loaded, recipe)
+    smoothed, dataset = _build(loaded, recipe)
 
     import numpy as np
 
     from dualrs.certificates import Predictions
     from dualrs.cli.progress import Bar
     from dualrs.cli.tables import print_predictions
+    from dualrs.data.subsets import parse_inputs
     from dualrs.files import whole_file
 
-    indices = indices_of(inputs, len(dataset.ids))
+    indices = parse_inputs(inputs, len(dataset.ids))
     images = np.stack([dataset.image(i) for i in indices])
     ids = [dataset.ids[i] for i in indices]
     settings = loaded.certify
     with Bar("predicting", len(indices)) as bar:
-        found = model.predict(images, n=n, alpha=settings.alpha, seed=settings.seed, ids=ids, progress=bar.update)
+        found = smoothed.predict(images, n=n, alpha=settings.alpha, seed=settings.seed, ids=ids, progress=bar.update)
     assert isinstance(found, Predictions)  # of a batch
     labels = None if dataset.labels is None else [dataset.labels[i] for i in indices]
     print_predictions(ids, labels, found)
@@ -170,6 +175,7 @@ def predict(
 
 def _load(
     recipe: Path | None,
+    bundle: Path | None,
     router: str | None,
     classifier: str | None,
     expert: list[str] | None,
@@ -197,7 +203,8 @@ def _load(
     }
     engine = {"batch_size": batch_size, "device": device, "dtype": dtype}
     images = {"source": from_here(data, here), "resize": resize, "crop": crop}
-    return load_recipe(recipe, {"model": model, "data": images, "certify": certify, "engine": engine})
+    overrides: dict[str, Mapping[str, Any]] = {"model": model, "data": images, "certify": certify, "engine": engine}
+    return load_recipe(recipe, overrides, bundle=bundle)
 
 
 def _build(recipe: "Recipe", path: Path | None) -> "tuple[SmoothedModel, Dataset]":

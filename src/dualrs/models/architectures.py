@@ -33,6 +33,11 @@ CLASSIFIERS: dict[str, Callable[..., nn.Module]] = {
 }
 
 
+def known(architecture: Architecture) -> bool:
+    """Whether `build` can make it; a network of a hub or a user's own is made elsewhere."""
+    return architecture.network in DENOISERS | CLASSIFIERS
+
+
 def complete(architecture: Architecture) -> Architecture:
     """The same network with every argument spelled out, so that it stays the same when a default changes."""
     builder = _builder(architecture)

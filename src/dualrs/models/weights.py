@@ -1,6 +1,7 @@
 """Weights on disk: a safetensors file, and its card beside it as JSON. Loading runs no code and trusts nothing.
 
-Enters: a network that `architectures.build` made. Leaves: NAME.safetensors and NAME.json, and from them the network.
+Enters: a network. Leaves: NAME.safetensors and NAME.json, and from them the network, if `architectures.build` can make
+it, or its weights for a network that the caller made.
 """
 
 import hashlib
@@ -8,11 +9,11 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import nn
+from torch import Tensor, nn
 
 from dualrs.errors import BadCheckpoint, BadSetting
 from dualrs.files import whole_file
-from dualrs.models.architectures import build
+from dualrs.models.architectures import build, known
 from dualrs.models.card import Card
 
 
@@ -33,6 +34,27 @@ def save_weights(network: nn.Module, card: Card, path: Path) -> Card:
 
 def load_weights(path: Path) -> nn.Module:
     """The network of a file, in evaluation mode, after its checksum, its names and its shapes were checked."""
+    card, tensors = _read(path)
+    if not known(card.architecture):
+        maker = card.architecture.network
+        raise BadCheckpoint(
+            f"{path} holds weights for {maker!r}, which dualrs does not build; if you know what that is and trust it, "
+            f"write '{maker} < {path}'"
+        )
+    try:
+        network = build(card.architecture)
+    except BadSetting as error:
+        raise BadCheckpoint(f"{path} does not fit its card: {error}") from error
+    return _pour(tensors, network, path, card)
+
+
+def pour_weights(path: Path, network: nn.Module) -> nn.Module:
+    """Put the weights of a file into a network made elsewhere, after the same checks; return it in evaluation mode."""
+    card, tensors = _read(path)
+    return _pour(tensors, network, path, card)
+
+
+def _read(path: Path) -> tuple[Card, dict[str, Tensor]]:
     _demand_suffix(path)
     card = Card.read(path.with_suffix(".json"))
     try:
@@ -42,16 +64,18 @@ def load_weights(path: Path) -> nn.Module:
     if hashlib.sha256(content).hexdigest() != card.sha256:
         raise BadCheckpoint(f"{path} is not the file that its card describes (cut short, or altered); fetch both anew")
     try:
-        tensors = load(content)
+        return card, load(content)
     except SafetensorError as error:
         raise BadCheckpoint(f"{path} is not a safetensors file: {error}") from error
+
+
+def _pour(tensors: dict[str, Tensor], network: nn.Module, path: Path, card: Card) -> nn.Module:
     try:
-        network = build(card.architecture)
         network.load_state_dict(tensors)
-    except (BadSetting, RuntimeError) as error:
+    except RuntimeError as error:
         reason = " ".join(str(error).split())
         raise BadCheckpoint(f"{path} does not fit its card's {card.architecture}: {reason[:300]}") from error
-    return network
+    return network.eval()
 
 
 def _demand_suffix(path: Path) -> None:

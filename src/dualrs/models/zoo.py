@@ -11,7 +11,7 @@ from torch import nn
 from dualrs.errors import BadSetting
 from dualrs.models.card import Card
 
-_BUNDLED = files("dualrs.models") / "bundled"
+FOLDER = files("dualrs.models") / "bundled"  # weights and cards
 
 
 def _ffdnet() -> nn.Module:
@@ -31,24 +31,30 @@ _FROM_PACKAGES: dict[str, Callable[[], nn.Module]] = {"efficientnet-lite0": _eff
 
 def names() -> list[str]:
     """Every name in the zoo."""
-    return sorted(f.name.removesuffix(".json") for f in _BUNDLED.iterdir() if f.name.endswith(".json"))
+    return sorted(f.name.removesuffix(".json") for f in FOLDER.iterdir() if f.name.endswith(".json"))
+
+
+def bundled(name: str) -> bool:
+    """Whether the weights lie in `FOLDER`."""
+    _demand(name)
+    return name not in _FROM_PACKAGES
 
 
 def card(name: str) -> Card:
     """What is known of a network."""
     _demand(name)
-    with as_file(_BUNDLED / f"{name}.json") as path:
+    with as_file(FOLDER / f"{name}.json") as path:
         return Card.read(path)
 
 
 def load(name: str) -> nn.Module:
     """The network, in evaluation mode."""
     _demand(name)
-    if name in _FROM_PACKAGES:
+    if not bundled(name):
         return _FROM_PACKAGES[name]()
     from dualrs.models.weights import load_weights
 
-    with as_file(_BUNDLED) as folder:
+    with as_file(FOLDER) as folder:
         return load_weights(folder / f"{name}.safetensors")
 
 

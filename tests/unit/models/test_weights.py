@@ -107,7 +107,7 @@ def test_weights_of_another_architecture_are_refused(saved):
 def test_unknown_architecture_is_refused(saved):
     _, path = saved
     rewrite(path, architecture={"network": "os.system", "arguments": {}})
-    with pytest.raises(BadCheckpoint, match=r"no network 'os\.system'"):
+    with pytest.raises(BadCheckpoint, match=r"weights for 'os\.system', which dualrs does not build"):
         load_weights(path)
 
 

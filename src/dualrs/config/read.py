@@ -1,0 +1,138 @@
+"""Reading recipes: files laid over one another, settings given by hand over those, and what is wrong said in sentences.
+
+Enters: a recipe file, a bundle, settings of a command line. Leaves: a checked recipe, its references anchored.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from dualrs.config.recipes import Recipe, RoundsRecipe
+from dualrs.config.sections import Section
+from dualrs.errors import BadRecipe
+from dualrs.references import anchored
+
+Overrides = Mapping[str, Mapping[str, Any] | str | None]
+_Kind = TypeVar("_Kind", bound=Section)
+
+BUNDLE = "bundle.toml"  # in the folder of a bundle: a recipe that certifies its model
+
+# Where references stand: they mean files beside the recipe in which they are written.
+_REFERENCES = (
+    ("data", "source"),
+    ("test", "source"),
+    ("model", "router"),
+    ("model", "classifier"),
+    ("start", "classifier"),
+    ("router", "behind"),
+    ("router", "network"),
+)
+_EXPERTS = ("model", "start")
+_WHOLE = ("experts", "shape")
+
+
+def load_recipe(path: Path | None, overrides: Overrides, *, bundle: Path | None = None) -> Recipe:
+    """Read a recipe for certifying, if any, and lay the settings given by hand over it.
+
+    The model of a bundle, a folder, takes the place of the recipe's own; the recipe then says the rest.
+    """
+    content = {} if path is None else _read(path)
+    if bundle is not None:
+        content = _with_bundle(content, bundle, path)
+    _lay_over(content, overrides)
+    return _check(Recipe, content, f"the recipe {path}" if path is not None else "the settings")
+
+
+def load_rounds(path: Path, overrides: Overrides | None = None) -> RoundsRecipe:
+    """Read a recipe for rounds of training, likewise."""
+    content = _read(path)
+    _lay_over(content, overrides or {})
+    return _check(RoundsRecipe, content, f"the recipe {path}")
+
+
+def load_any(path: Path) -> Recipe | RoundsRecipe:
+    """Read a recipe of either kind; one that has a start is for rounds."""
+    return load_rounds(path) if "start" in _read(path) else load_recipe(path, {})
+
+
+def _read(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The content of a recipe, over that of the ``base`` it names."""
+    if path.resolve() in above:
+        raise BadRecipe(f"the recipe {path} is its own base")
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadRecipe(f"cannot read the recipe {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadRecipe(f"the recipe {path} is not valid TOML: {error}") from error
+    base = content.pop("base", None)
+    _spell_out(content, path.parent.resolve())
+    if base is None:
+        return content
+    if not isinstance(base, str):
+        raise BadRecipe(f"the recipe {path}: base is the path of another recipe, got {base!r}")
+    return _over(_read(path.parent / base, (*above, path.resolve())), content)
+
+
+def _lay_over(content: dict[str, Any], overrides: Overrides) -> None:
+    for section, values in overrides.items():
+        if isinstance(values, Mapping):
+            given = {k: v for k, v in values.items() if v is not None}
+            if given and isinstance(content.setdefault(section, {}), dict):  # anything else is refused by the check
+                content[section] |= given
+        elif values is not None:
+            content[section] = values
+
+
+def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Merge tables key by key, but for some that make sense as a whole; experts and a classifier exclude each other."""
+    merged = dict(below)
+    for key, rival in (("experts", "classifier"), ("classifier", "experts")):
+        if key in above:
+            merged.pop(rival, None)
+    for key, value in above.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _over(merged[key], value) if both and key not in _WHOLE else value
+    return merged
+
+
+def _spell_out(content: dict[str, Any], folder: Path) -> None:
+    """Write data as tables, and make paths in references absolute."""
+    for key in ("data", "test"):
+        if isinstance(content.get(key), str):
+            content[key] = {"source": content[key]}
+    for section, key in _REFERENCES:
+        table = content.get(section)
+        if isinstance(table, dict) and isinstance(table.get(key), str):
+            table[key] = anchored(table[key], folder)
+    for section in _EXPERTS:
+        table = content.get(section)
+        if isinstance(table, dict) and isinstance(experts := table.get("experts"), dict):
+            table["experts"] = {s: anchored(r, folder) if isinstance(r, str) else r for s, r in experts.items()}
+
+
+def _with_bundle(content: dict[str, Any], bundle: Path, path: Path | None) -> dict[str, Any]:
+    if "model" in content:
+        raise BadRecipe(f"the recipe {path} names a model of its own; give it or the bundle {bundle}, not both")
+    if not (bundle / BUNDLE).is_file():
+        raise BadRecipe(f"{bundle} is not a bundle: it has no {BUNDLE}. `dualrs rounds` makes bundles")
+    return _over(_read(bundle / BUNDLE), content)
+
+
+def _check(kind: type[_Kind], content: dict[str, Any], where: str) -> _Kind:
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        raise BadRecipe(f"{where}: " + "; ".join(_sentences(error))) from error
+
+
+def _sentences(error: ValidationError) -> list[str]:
+    sentences = []
+    for e in error.errors():
+        place = ".".join(str(p) for p in e["loc"])
+        what = {"extra_forbidden": "unknown key", "missing": "is missing"}.get(e["type"], e["msg"])
+        sentences.append(f"{place}: {what.removeprefix('Value error, ')}" if place else what)
+    return sentences

@@ -1,0 +1,155 @@
+"""The sections of recipes: what each may say, with its defaults. An unknown key is an error."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Section(BaseModel):
+    """A table of a recipe."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelSection(Section):
+    """The networks, as references (NETWORK, or DENOISER | NETWORK).
+
+    A router with a classifier or experts, or a classifier at one sigma.
+    """
+
+    router: str | None = None
+    classifier: str | None = None
+    experts: dict[float, str] | None = None
+    sigmas: tuple[float, ...] | None = None
+    sigma_e: float | None = None
+    sigma: float | None = None
+
+    @model_validator(mode="after")
+    def _one_or_two_stages(self) -> "ModelSection":
+        if (self.classifier is None) == (self.experts is None):
+            raise ValueError("give either a classifier or experts (one per sigma)")
+        if self.router is None:
+            if self.sigma is None or self.experts is not None or self.sigmas is not None or self.sigma_e is not None:
+                raise ValueError("without a router, give a classifier and one sigma")
+        elif self.sigma is not None:
+            raise ValueError("with a router, give sigmas and sigma_e instead of sigma")
+        elif self.sigmas is None or self.sigma_e is None:
+            raise ValueError("a router needs sigmas (the candidates) and sigma_e (its own noise)")
+        return self
+
+
+class DataSection(Section):
+    """Which images, and for folders and hubs how they are brought to one size: shorter side, then central square."""
+
+    source: str
+    resize: int | None = Field(default=None, ge=1)
+    crop: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        if not isinstance(value, str | dict):
+            raise ValueError("give a reference as a string, or a table with source, resize and crop")
+        return {"source": value} if isinstance(value, str) else value
+
+
+class CertifySection(Section):
+    """How certificates are made. ``rule`` is fusion for two stages and cohen for one, unless named."""
+
+    n: int = Field(default=10_000, ge=1)
+    n0: int = Field(default=100, ge=1)
+    alpha: float = Field(default=0.001, gt=0, lt=1)
+    rule: str | None = None
+    seed: int = 0
+
+
+class EngineSection(Section):
+    """How the networks are run."""
+
+    batch_size: int = Field(default=256, ge=1)
+    device: str | None = None
+    dtype: str = "float32"
+
+
+class StartSection(Section):
+    """The networks that rounds of training start from, as references, and the sigmas to choose from.
+
+    A classifier (NETWORK, or DENOISER | NETWORK), or an expert for each sigma.
+    """
+
+    classifier: str | None = None
+    experts: dict[float, str] | None = None
+    sigmas: tuple[float, ...] = Field(min_length=2)
+    sigma_e: float = Field(gt=0)
+
+    @model_validator(mode="after")
+    def _one_or_many(self) -> "StartSection":
+        if (self.classifier is None) == (self.experts is None):
+            raise ValueError("give either a classifier or experts (one per sigma)")
+        if self.experts is not None and set(self.experts) != set(self.sigmas):
+            raise ValueError(f"experts for {sorted(self.experts)}, but the sigmas are {sorted(self.sigmas)}")
+        if tuple(sorted(set(self.sigmas))) != self.sigmas or self.sigmas[0] <= 0:
+            raise ValueError(f"sigmas are different positive numbers that rise, got {self.sigmas}")
+        if self.sigma_e < self.sigmas[-1]:
+            raise ValueError(f"sigma_e = {self.sigma_e:g} lies below the largest sigma {self.sigmas[-1]:g}")
+        return self
+
+
+class LabelSection(Section):
+    """Votes of every expert at its sigma on training inputs; ``reuse`` is an older ledger whose votes may serve."""
+
+    inputs: str = "::"
+    n: int = Field(default=100, ge=1)
+    alpha: float = Field(default=0.001, gt=0, lt=1)
+    reuse: str | None = None
+
+
+class ScheduleSection(Section):
+    """How long and how fast a network is trained.
+
+    The rate halves after every so many epochs; at 0 it rises for a tenth of the time and then falls to nothing.
+    """
+
+    epochs: int = Field(ge=1)
+    batch_size: int = Field(ge=2)
+    rate: float = Field(gt=0)
+    weight_decay: float = Field(default=0.01, ge=0)
+    halve_every: int = Field(default=0, ge=0)
+
+
+class RouterSection(ScheduleSection):
+    """The router and its loss; defaults are the paper's for CIFAR-10, with a smaller network.
+
+    ``balanced`` is w_e = 1/q_i; left out, it is so for a classifier and not for experts, as the paper found best.
+    """
+
+    behind: str | None = None
+    network: str = "lean-resnet"
+    shape: dict[str, Any] = {}
+    consistency_weight: float = Field(default=40.0, ge=0)
+    entropy_weight: float = Field(default=0.5, ge=0)
+    noise_copies: int = Field(default=2, ge=1)
+    gate: Literal["strong", "weak", "none"] = "strong"
+    balanced: bool | None = None
+    hard: bool = False
+    epochs: int = Field(default=90, ge=1)
+    batch_size: int = Field(default=256, ge=2)
+    rate: float = Field(default=0.01, gt=0)
+    halve_every: int = Field(default=30, ge=0)
+
+
+class AssignSection(Section):
+    """Votes of the router on the inputs that the classifier is then fine-tuned on."""
+
+    inputs: str = "::"
+    n: int = Field(default=100, ge=1)
+    alpha: float = Field(default=0.001, gt=0, lt=1)
+
+
+class FinetuneSection(ScheduleSection):
+    """Fine-tuning of the classifier at the assigned sigmas; defaults are the paper's for CIFAR-10 (a constant rate)."""
+
+    epochs: int = Field(default=15, ge=1)
+    batch_size: int = Field(default=128, ge=2)
+    rate: float = Field(default=2e-5, gt=0)
+    halve_every: int = Field(default=15, ge=0)
