@@ -9,6 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dualrs.collect import Progress as Collected
 from dualrs.training.loop import State
+from dualrs.training.processes import is_main
 
 
 class _Bar:
@@ -71,12 +72,14 @@ class MeasuringBar(_Bar):
 
 
 class TrainingBar(_Bar):
-    """How a training gets on."""
+    """How a training gets on; of several processes, only the first shows it."""
 
     def __init__(self, title: str) -> None:
         super().__init__(title, None, "preparing")
+        self._progress.disable = not is_main()
 
     def update(self, state: State) -> None:
         """Show the present state; after the last step the result is measured, which takes a while."""
-        text = f"epoch {state.epoch + 1} · loss {state.loss:.4f} · {state.images_per_second:,.0f} images/s"
-        self._show(state.step, state.steps, text + (" · measuring" if state.step == state.steps else ""))
+        speed = f"rate {state.rate:.2g} · {state.images_per_second:,.0f} images/s"
+        text = f"loss {state.loss:.4f} · {'measuring' if state.step == state.steps else speed}"
+        self._show(state.step, state.steps, text)

@@ -14,8 +14,12 @@ from dualrs.errors import BadSetting
 
 if TYPE_CHECKING:
     from dualrs.config import DataSection
-    from dualrs.models.card import Architecture, Card
+    from dualrs.data.dataset import Dataset
+    from dualrs.models.card import Card
     from dualrs.training.base import Training
+    from dualrs.training.images import TrainingImages
+    from dualrs.training.loop import Schedule
+    from dualrs.training.noise import Levels
 
 train_app = Typer(no_args_is_help=True, help="Train networks: a denoiser, a classifier, a router.")
 
@@ -32,7 +36,11 @@ Behind = Annotated[
     Option(help="The denoiser in front of it, kept as it is: zoo:NAME, PATH.safetensors, ... (see `dualrs models`)."),
 ]
 Network = Annotated[
-    str, Option(help="lean-resnet, resnet20, resnet56, resnet110 or resnet50.", rich_help_panel=_TRAINING)
+    str,
+    Option(
+        help="lean-resnet, resnet20, resnet56, resnet110 or resnet50; or your own, as net.py:make.",
+        rich_help_panel=_TRAINING,
+    ),
 ]
 Shape = Annotated[
     str, Option(help="Arguments of the network as JSON, such as '{\"width\": 32}'.", rich_help_panel=_TRAINING)
@@ -40,6 +48,13 @@ Shape = Annotated[
 Epochs = Annotated[int, Option(rich_help_panel=_TRAINING)]
 BatchSize = Annotated[int, Option(rich_help_panel=_TRAINING)]
 Rate = Annotated[float, Option(help="Highest learning rate of AdamW.", rich_help_panel=_TRAINING)]
+HalveEvery = Annotated[
+    int,
+    Option(
+        help="Epochs after which the rate halves; 0: it rises for a tenth of the time and then falls to nothing.",
+        rich_help_panel=_TRAINING,
+    ),
+]
 Decay = Annotated[float, Option("--weight-decay", rich_help_panel=_TRAINING)]
 Seed = Annotated[int, Option(help="Seed of the weights, the order and the noise.", rich_help_panel=_TRAINING)]
 Device = Annotated[str, Option(help="cpu, cuda or mps.", rich_help_panel=_ENGINE)]
@@ -73,12 +88,19 @@ def denoiser(
 
     Stop it at any time; the same command goes on where it was.
     """
-    from dualrs.config import DataSection
+    from dualrs.build import build_data
+    from dualrs.models.card import Architecture
     from dualrs.training.base import train_denoiser
+    from dualrs.training.images import TrainingImages
+    from dualrs.training.loop import Schedule
+    from dualrs.training.noise import parse_levels
 
-    names = [DataSection(source=source, resize=resize, crop=crop) for source in (data, test)]
-    with _training(out, names, sigma, (epochs, batch_size, rate, weight_decay, seed), device, dtype) as training:
-        card = train_denoiser(training, _architecture(network, shape))
+    images = TrainingImages(build_data(_section(data, resize, crop)))
+    schedule = Schedule(epochs, batch_size, rate, weight_decay, seed)
+    levels = parse_levels(sigma, len(images))
+    tested = build_data(_section(test, resize, crop))
+    with _training(out, images, tested, levels, schedule, device, dtype) as training:
+        card = train_denoiser(training, Architecture(network=network, arguments=_arguments(shape)))
     _show(out, card)
 
 
@@ -86,6 +108,14 @@ def denoiser(
 def classifier(
     out: Out,
     behind: Behind = None,
+    start: Annotated[
+        str | None,
+        Option(
+            "--from",
+            help="Go on from this network instead of fresh weights: fine-tuning. zoo:NAME, PATH.safetensors, "
+            "transformers:FOLDER, module:attribute.",
+        ),
+    ] = None,
     data: Data = "cifar10:train",
     test: Test = "cifar10:test",
     resize: Resize = None,
@@ -94,12 +124,22 @@ def classifier(
         str,
         Option(help="0 is clean; 0.5; one of 0.25,0.5,1.0; a range 0.1:1.2; or a .npy file with one per image."),
     ] = "0.25,0.5,1.0",
+    sigma_from: Annotated[
+        Path | None,
+        Option(help="Instead: the ledger that `dualrs assign` wrote. Its inputs are trained on, each at its sigma."),
+    ] = None,
     network: Network = "lean-resnet",
     shape: Shape = "{}",
     epochs: Epochs = 15,
     batch_size: BatchSize = 128,
-    rate: Rate = 3e-3,
-    weight_decay: Decay = 0.05,
+    rate: Annotated[
+        float | None,
+        Option(help="Highest learning rate of AdamW; 3e-3, or with --from 2e-5.", rich_help_panel=_TRAINING),
+    ] = None,
+    weight_decay: Annotated[
+        float | None, Option("--weight-decay", help="0.05, or with --from 0.01.", rich_help_panel=_TRAINING)
+    ] = None,
+    halve_every: HalveEvery = 0,
     seed: Seed = 0,
     device: Device = "cpu",
     dtype: Dtype = None,
@@ -107,15 +147,40 @@ def classifier(
     """Train a classifier on clean, on noisy or (with --behind) on denoised images.
 
     Stop it at any time; the same command goes on where it was.
-    """
-    from dualrs.build import Networks
-    from dualrs.config import DataSection
-    from dualrs.training.base import train_classifier
 
-    front = None if behind is None else Networks()(behind)
-    names = [DataSection(source=source, resize=resize, crop=crop) for source in (data, test)]
-    with _training(out, names, sigma, (epochs, batch_size, rate, weight_decay, seed), device, dtype) as training:
-        card = train_classifier(training, _architecture(network, shape), front)
+    Fine-tune: `dualrs train classifier tuned.safetensors --behind zoo:cifar10-denoiser --from zoo:cifar10-classifier
+    --sigma-from assigned.ledger`
+    """
+    from dualrs.build import Networks, build_data, fresh_network, known_network
+    from dualrs.training.assignment import Assignment, read_assignment
+    from dualrs.training.base import train_classifier
+    from dualrs.training.images import TrainingImages
+    from dualrs.training.loop import Schedule
+    from dualrs.training.noise import parse_levels
+
+    networks = Networks()
+    front = None if behind is None else networks(behind)
+    if start is None:
+        architecture, begun = fresh_network(network, _arguments(shape), seed)
+    else:
+        architecture, begun = known_network(start), networks(start)
+    dataset = build_data(_section(data, resize, crop))
+    if sigma_from is None:
+        images = TrainingImages(dataset)
+        taught = Assignment(images, parse_levels(sigma, len(images)))
+    else:
+        taught = read_assignment(sigma_from, dataset)
+    schedule = Schedule(
+        epochs,
+        batch_size,
+        rate or (3e-3 if start is None else 2e-5),
+        (0.05 if start is None else 0.01) if weight_decay is None else weight_decay,
+        seed,
+        halve_every,
+    )
+    tested = build_data(_section(test, resize, crop))
+    with _training(out, taught.images, tested, taught.levels, schedule, device, dtype) as training:
+        card = train_classifier(training, architecture, front, start=begun)
     _show(out, card)
 
 
@@ -142,9 +207,7 @@ def router(
     batch_size: BatchSize = 256,
     rate: Rate = 0.01,
     weight_decay: Decay = 0.01,
-    halve_every: Annotated[
-        int | None, Option(help="Epochs after which the rate halves; without it, it falls linearly.")
-    ] = 30,
+    halve_every: HalveEvery = 30,
     seed: Seed = 0,
     device: Device = "cpu",
     dtype: Dtype = None,
@@ -153,64 +216,47 @@ def router(
 
     Defaults are the paper's for CIFAR-10. Every 20th input with a positive radius is held out to measure the result.
     """
-    from dualrs.build import Networks, build_data
-    from dualrs.cli.progress import TrainingBar
-    from dualrs.config import DataSection
-    from dualrs.models.hardware import keep_memory
-    from dualrs.training.base import Training, train_router
+    from dualrs.build import Networks, build_data, fresh_network
+    from dualrs.training.base import train_router
     from dualrs.training.lessons import read_lessons
     from dualrs.training.loop import Schedule
     from dualrs.training.noise import OneOf
     from dualrs.training.router import RouterObjective
 
-    keep_memory()
     objective = RouterObjective(sigma_e, consistency, entropy, copies, gate, balance, hard)  # type: ignore[arg-type]
     front = None if behind is None else Networks()(behind)
-    lessons = read_lessons(labels, build_data(DataSection(source=data, resize=resize, crop=crop)))
-    with TrainingBar(f"training {out.stem}") as bar:
-        training = Training(
-            out=out,
-            images=lessons.images,
-            test=lessons.held_out,
-            levels=OneOf((sigma_e,)),
-            schedule=Schedule(epochs, batch_size, rate, weight_decay, seed, halve_every),
-            recipe=shlex.join(["dualrs", *sys.argv[1:]]),
-            device=device,
-            dtype=dtype,
-            report=bar.update,
-        )
-        card = train_router(training, _architecture(network, shape), lessons.radii, objective, front)
+    architecture, begun = fresh_network(network, _arguments(shape), seed)
+    lessons = read_lessons(labels, build_data(_section(data, resize, crop)))
+    schedule = Schedule(epochs, batch_size, rate, weight_decay, seed, halve_every)
+    levels = OneOf((sigma_e,))
+    with _training(out, lessons.images, lessons.held_out, levels, schedule, device, dtype) as training:
+        card = train_router(training, architecture, lessons.radii, objective, front, start=begun)
     _show(out, card)
 
 
 @contextmanager
 def _training(
     out: Path,
-    names: "list[DataSection]",
-    sigma: str,
-    schedule: tuple[int, int, float, float, int],
+    images: "TrainingImages",
+    test: "Dataset",
+    levels: "Levels",
+    schedule: "Schedule",
     device: str,
     dtype: str | None,
 ) -> "Iterator[Training]":
-    """Settings as objects, and a bar on the terminal as long as they are in use."""
-    from dualrs.build import build_data
+    """A training with a bar on the terminal as long as it is in use."""
     from dualrs.cli.progress import TrainingBar
     from dualrs.models.hardware import keep_memory
     from dualrs.training.base import Training
-    from dualrs.training.images import TrainingImages
-    from dualrs.training.loop import Schedule
-    from dualrs.training.noise import parse_levels
 
     keep_memory()
-    data, test = names
-    images = TrainingImages(build_data(data))
     with TrainingBar(f"training {out.stem}") as bar:
         yield Training(
             out=out,
             images=images,
-            test=build_data(test),
-            levels=parse_levels(sigma, len(images)),
-            schedule=Schedule(*schedule),
+            test=test,
+            levels=levels,
+            schedule=schedule,
             recipe=shlex.join(["dualrs", *sys.argv[1:]]),
             device=device,
             dtype=dtype,
@@ -218,19 +264,27 @@ def _training(
         )
 
 
-def _architecture(network: str, shape: str) -> "Architecture":
-    from dualrs.models.card import Architecture
+def _section(source: str, resize: int | None, crop: int | None) -> "DataSection":
+    from dualrs.config import DataSection
 
+    return DataSection(source=source, resize=resize, crop=crop)
+
+
+def _arguments(shape: str) -> dict[str, Any]:
     try:
         arguments: Any = json.loads(shape)
     except json.JSONDecodeError as error:
         raise BadSetting(f"--shape is not JSON: {error}") from error
     if not isinstance(arguments, dict):
         raise BadSetting(f"--shape takes a JSON object, such as '{{\"width\": 32}}'; got {shape}")
-    return Architecture(network=network, arguments=arguments)
+    return arguments
 
 
 def _show(out: Path, card: "Card") -> None:
+    from dualrs.training.processes import is_main
+
+    if not is_main():
+        return
     print(f"wrote {out} ({card.architecture}; {card.cost})")
     for name, value in card.scores.items():
         print(f"  {name}: {value}")

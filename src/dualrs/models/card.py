@@ -33,6 +33,9 @@ class Card(BaseModel):
     cost: str
     scores: dict[str, float]
     licence: str
+    training: str = (
+        ""  # the sentence that tells the training that made them from any other; networks of others have none
+    )
     sha256: str = ""
 
     @classmethod

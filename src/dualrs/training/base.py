@@ -1,6 +1,10 @@
-"""The base networks as commands make them: from settings to a file of weights with its card."""
+"""The base networks as commands make them: from settings to a file of weights with its card.
+
+A training that is done already is recognised by the sentence in its card, and not done again.
+"""
 
 from collections.abc import Callable, Collection
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -8,17 +12,19 @@ import torch
 from torch import Tensor, nn
 
 from dualrs.data.dataset import Dataset
-from dualrs.errors import BadSetting
+from dualrs.errors import BadCheckpoint, BadModel, BadSetting
 from dualrs.models.architectures import CLASSIFIERS, DENOISERS, build, complete
 from dualrs.models.card import Architecture, Card
 from dualrs.models.denoise import Denoised, Preconditioned
 from dualrs.models.weights import save_weights
-from dualrs.training.classifier import fit_classifier, measure
-from dualrs.training.denoiser import denoising_error, fit_denoiser
+from dualrs.training.classifier import classifier_task, measure
+from dualrs.training.denoiser import denoiser_task, denoising_error
 from dualrs.training.images import TrainingImages
-from dualrs.training.loop import Schedule, State
-from dualrs.training.noise import Levels, OneOf
-from dualrs.training.router import RouterObjective, fit_router
+from dualrs.training.log import log_beside
+from dualrs.training.loop import Schedule, State, Task, fit
+from dualrs.training.noise import Levels
+from dualrs.training.processes import Processes, join
+from dualrs.training.router import RouterObjective, router_task
 
 _LICENCE = "Apache-2.0"
 
@@ -28,7 +34,7 @@ class Training:
     """What every training has: images and their noise, a schedule, where it runs, and where the result goes.
 
     ``test`` is what the result is measured on, ``recipe`` the command, for the card. A training that was stopped goes
-    on from ``out`` with the suffix .checkpoint.
+    on from ``out`` with the suffix .checkpoint; its log has the suffix .log.csv.
     """
 
     out: Path
@@ -42,14 +48,14 @@ class Training:
     report: Callable[[State], None] = lambda state: None
 
     @property
+    def card(self) -> Path:
+        """Where the card goes."""
+        return self.out.with_suffix(".json")
+
+    @property
     def checkpoint(self) -> Path:
         """Where an unfinished training is kept."""
         return self.out.with_suffix(".checkpoint")
-
-    @property
-    def sigmas(self) -> tuple[float, ...]:
-        """Where to measure: at the sigmas of the training if they are few."""
-        return self.levels.sigmas if isinstance(self.levels, OneOf) else (0.1, 0.25, 0.5, 1.0)
 
 
 def train_denoiser(training: Training, architecture: Architecture) -> Card:
@@ -57,43 +63,49 @@ def train_denoiser(training: Training, architecture: Architecture) -> Card:
     architecture = _complete(architecture, DENOISERS)
     denoiser = _fresh(architecture, training.schedule.seed)
     assert isinstance(denoiser, Preconditioned)
-    seconds = fit_denoiser(
-        denoiser, training.images, training.levels, training.schedule, training.checkpoint,
-        device=training.device, dtype=training.dtype, report=training.report,
-    )  # fmt: skip
-    denoiser.cpu()
     test = training.test
-    return _save(
+
+    def scores() -> dict[str, float]:
+        denoiser.cpu()
+        return {f"{test.name} rmse sigma={s:g}": denoising_error(denoiser, test, s) for s in training.levels.typical}
+
+    return _train(
         training,
-        denoiser,
+        denoiser_task(denoiser, training.images, training.levels, device=training.device),
         architecture,
-        seconds,
         "Denoiser: noisy images and their sigma in, clean estimate out",
-        {f"{test.name} rmse sigma={s:g}": denoising_error(denoiser, test, s) for s in training.sigmas},
+        scores,
     )
 
 
-def train_classifier(training: Training, architecture: Architecture, denoiser: nn.Module | None = None) -> Card:
-    """Train a classifier behind a denoiser or bare, measure it and write it down; return its card."""
-    arguments = {"classes": training.images.classes} | architecture.arguments
-    architecture = _complete(Architecture(network=architecture.network, arguments=arguments), CLASSIFIERS)
-    network = _fresh(architecture, training.schedule.seed)
+def train_classifier(
+    training: Training,
+    architecture: Architecture,
+    denoiser: nn.Module | None = None,
+    *,
+    start: nn.Module | None = None,
+) -> Card:
+    """Train a classifier behind a denoiser or bare, measure it and write it down; return its card.
+
+    It goes on from a copy of ``start``, which ``architecture`` describes, or begins with random weights.
+    """
+    classes = training.images.classes
+    architecture, network = _network(architecture, classes, start, training.schedule.seed)
     device, dtype, test = training.device, training.dtype, training.test
-    seconds = fit_classifier(
-        network, training.images, training.levels, training.schedule, training.checkpoint,
-        denoiser=denoiser, device=device, dtype=dtype, report=training.report,
-    )  # fmt: skip
     whole = network if denoiser is None else Denoised(denoiser, network)
-    return _save(
-        training,
-        network,
-        architecture,
-        seconds,
-        f"Classifier of {arguments['classes']} classes{'' if denoiser is None else ' behind a denoiser'}",
-        {
+
+    def scores() -> dict[str, float]:
+        return {
             f"{test.name} accuracy sigma={s:g}": measure(whole, test, s, device=device, dtype=dtype).accuracy
-            for s in training.sigmas
-        },
+            for s in training.levels.typical
+        }
+
+    return _train(
+        training,
+        classifier_task(network, training.images, training.levels, denoiser=denoiser, device=device),
+        architecture,
+        f"Classifier of {architecture.arguments.get('classes', classes)} classes{_behind(denoiser)}",
+        scores,
     )
 
 
@@ -103,26 +115,47 @@ def train_router(
     radii: Tensor,
     objective: RouterObjective,
     denoiser: nn.Module | None = None,
+    *,
+    start: nn.Module | None = None,
 ) -> Card:
-    """Train a router behind a denoiser or bare, measure how often it finds the best sigma, and write it down."""
-    arguments = {"classes": radii.shape[1]} | architecture.arguments
-    architecture = _complete(Architecture(network=architecture.network, arguments=arguments), CLASSIFIERS)
-    network = _fresh(architecture, training.schedule.seed)
+    """Train a router behind a denoiser or bare, measure how often it finds the best sigma, and write it down.
+
+    It goes on from a copy of ``start``, which ``architecture`` describes, or begins with random weights.
+    """
+    sigmas = radii.shape[1]
+    architecture, network = _network(architecture, sigmas, start, training.schedule.seed)
     device, dtype, test = training.device, training.dtype, training.test
-    seconds = fit_router(
-        network, training.images, radii, objective, training.schedule, training.checkpoint,
-        denoiser=denoiser, device=device, dtype=dtype, report=training.report,
-    )  # fmt: skip
     whole = network if denoiser is None else Denoised(denoiser, network)
-    found = measure(whole, test, objective.sigma_e, device=device, dtype=dtype)
-    return _save(
+
+    def scores() -> dict[str, float]:
+        found = measure(whole, test, objective.sigma_e, device=device, dtype=dtype)
+        return {f"{test.name} best sigma found": found.accuracy}
+
+    return _train(
         training,
-        network,
+        router_task(network, training.images, radii, objective, denoiser=denoiser, device=device),
         architecture,
-        seconds,
-        f"Router over {arguments['classes']} sigmas{'' if denoiser is None else ' behind a denoiser'}",
-        {f"{test.name} best sigma found": found.accuracy},
+        f"Router over {sigmas} sigmas{_behind(denoiser)}",
+        scores,
     )
+
+
+def _network(
+    architecture: Architecture, classes: int, start: nn.Module | None, seed: int
+) -> tuple[Architecture, nn.Module]:
+    """An architecture with all its arguments, and a network of it; ``start`` may be one that dualrs cannot build."""
+    if start is not None and architecture.network not in CLASSIFIERS:
+        return architecture, deepcopy(start)
+    arguments = {"classes": classes} | architecture.arguments
+    architecture = _complete(Architecture(network=architecture.network, arguments=arguments), CLASSIFIERS)
+    network = _fresh(architecture, seed)
+    if start is not None:
+        try:
+            network.load_state_dict(start.state_dict())
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())
+            raise BadModel(f"the network to go on from is not a {architecture}: {reason[:300]}") from error
+    return architecture, network
 
 
 def _complete(architecture: Architecture, kinds: Collection[str]) -> Architecture:
@@ -137,24 +170,68 @@ def _fresh(architecture: Architecture, seed: int) -> nn.Module:
         return build(architecture)
 
 
-def _save(
-    training: Training,
-    network: nn.Module,
-    architecture: Architecture,
-    seconds: float,
-    what: str,
-    scores: dict[str, float],
+def _behind(denoiser: nn.Module | None) -> str:
+    return "" if denoiser is None else " behind a denoiser"
+
+
+def _train(
+    training: Training, task: Task, architecture: Architecture, what: str, scores: Callable[[], dict[str, float]]
 ) -> Card:
+    """Fit, measure and write down, unless that was done before. Of several processes the first writes."""
+    together = join(training.device)
+    identity = task.identity(training.schedule)
+    done = _is_done(training, identity)
+    if together.main:
+        _sweep(training)
+    if not done:
+        seconds = fit(
+            task, training.schedule, training.checkpoint,
+            device=training.device, dtype=training.dtype, report=training.report,
+        )  # fmt: skip
+        if together.main:
+            card = Card(
+                what=f"{what}; trained at {training.levels}",
+                architecture=architecture,
+                data=training.images.name,
+                recipe=training.recipe or str(asdict(training.schedule)),
+                seed=training.schedule.seed,
+                cost=f"{seconds / 60:.0f} min on {_where(training, together)}",
+                scores={name: round(score, 4) for name, score in scores().items()},
+                licence=_LICENCE,
+                training=identity,
+            )
+            training.card.unlink(missing_ok=True)  # it would vouch for weights that were deleted, not for these
+            save_weights(task.network, card, training.out)
+        together.wait()
+    if together.main:  # last, so that whatever is cut off before can be done again
+        training.checkpoint.unlink(missing_ok=True)
+    return Card.read(training.card)
+
+
+def _is_done(training: Training, identity: str) -> bool:
+    """Whether weights and card of this training are there; those of another are refused."""
+    if training.card.exists():
+        found = Card.read(training.card).training
+        if found == identity:
+            return training.out.exists()
+    elif training.out.exists() and not training.checkpoint.exists():
+        found = ""
+    else:
+        return False  # with weights and a checkpoint, it was cut off before the card was written
+    raise BadCheckpoint(
+        f"{training.out} belongs to another training; give another name, or delete it and its card.\n"
+        f"  there: {found or 'not recorded'}\n  here:  {identity}"
+    )
+
+
+def _sweep(training: Training) -> None:
+    """Delete what a process that was killed in the middle of a write left beside the files of this training."""
+    for path in (training.out, training.card, training.checkpoint, log_beside(training.checkpoint)):
+        for left in path.parent.glob(f".{path.name}.[0-9]*"):
+            left.unlink(missing_ok=True)
+
+
+def _where(training: Training, together: Processes) -> str:
     threads = torch.get_num_threads()
     where = f"{threads} CPU thread{'s' * (threads > 1)}" if str(training.device) == "cpu" else str(training.device)
-    card = Card(
-        what=f"{what}; trained at {training.levels}",
-        architecture=architecture,
-        data=training.images.name,
-        recipe=training.recipe or str(asdict(training.schedule)),
-        seed=training.schedule.seed,
-        cost=f"{seconds / 60:.0f} min on {where}",
-        scores={name: round(score, 4) for name, score in scores.items()},
-        licence=_LICENCE,
-    )
-    return save_weights(network, card, training.out)
+    return where if together.count == 1 else f"{together.count} x {where}"

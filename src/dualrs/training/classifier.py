@@ -1,43 +1,40 @@
 """Training a classifier: on clean, on noisy or on denoised images, at sigmas that are fixed, drawn or per input.
 
-Enters: images with labels, a frozen denoiser or none. Leaves: the classifier, trained to answer after that denoiser.
+Enters: images with labels, a frozen denoiser or none. Leaves: the task of a classifier that answers
+after that denoiser, for `loop.fit`; and how often a network is right.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from dualrs.data.dataset import Dataset
-from dualrs.errors import NonFiniteLogits
+from dualrs.errors import BadModel, NonFiniteLogits
 from dualrs.models.hardware import autocast, check_dtype, fastest_dtype, open_device
 from dualrs.models.noisy import fingerprint, takes_sigma
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages, plain_batches
-from dualrs.training.loop import Schedule, State, fit
+from dualrs.training.loop import Task
 from dualrs.training.noise import Levels, add_noise
+from dualrs.training.processes import join
 
 
-def fit_classifier(
+def classifier_task(
     network: nn.Module,
     images: TrainingImages,
     levels: Levels,
-    schedule: Schedule,
-    checkpoint: Path,
     *,
     denoiser: nn.Module | None = None,
     device: str | torch.device = "cpu",
-    dtype: str | None = None,
-    report: Callable[[State], None] = lambda state: None,
-) -> float:
-    """Train in place by cross-entropy; return the seconds it took. Clean images (sigma 0) bypass the denoiser."""
-    device = open_device(device)
+) -> Task:
+    """To tell classes, by cross-entropy. Clean images (sigma 0) bypass the denoiser."""
+    device = join(device).device
     front = Front(denoiser, device)
-    identity = f"classifier {fingerprint(network)} {front.name}, {images.name}, {levels!r}"
+    about = f"classifier {fingerprint(network)} {front.name}, {images.name} {images.fingerprint}, {levels!r}"
     told = takes_sigma(network)
 
     def loss(indices: Tensor, generator: Generator) -> Tensor:
@@ -46,11 +43,14 @@ def fit_classifier(
         noisy, sigma = add_noise(clean, sigma, generator).to(device), sigma.to(device)
         seen = front(noisy, sigma)
         logits = network(seen, sigma=sigma) if told else network(seen)
+        if logits.ndim != 2 or logits.shape[1] < images.classes:
+            raise BadModel(
+                f"the classifier answers with shape {tuple(logits.shape)} to {len(seen)} images, but {images.name} has "
+                f"{images.classes} classes; give it one logit for each"
+            )
         return F.cross_entropy(logits, images.labels[indices].to(device))
 
-    return fit(
-        network, loss, len(images), schedule, checkpoint, about=identity, device=device, dtype=dtype, report=report
-    )
+    return Task(network, images, loss, about)
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,29 @@
 """Training a denoiser: the mean squared error of its clean estimate, weighed alike at every sigma.
 
-Enters: images and a range of sigmas. Leaves: a trained denoiser (anything with ``estimate``, see `Preconditioned`).
+Enters: images and a range of sigmas. Leaves: the task of a denoiser (anything with ``estimate``, see
+`Preconditioned`), for `loop.fit`; and how far off a denoiser is.
 """
 
 import math
-from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Generator, Tensor, nn
 
 from dualrs.data.dataset import Dataset
 from dualrs.models.denoise import Preconditioned, residual_spread
-from dualrs.models.hardware import open_device
 from dualrs.models.noisy import fingerprint
 from dualrs.training.images import TrainingImages, plain_batches
-from dualrs.training.loop import Schedule, State, fit
+from dualrs.training.loop import Task
 from dualrs.training.noise import Levels, add_noise
+from dualrs.training.processes import join
 
 
-def fit_denoiser(
-    denoiser: Preconditioned,
-    images: TrainingImages,
-    levels: Levels,
-    schedule: Schedule,
-    checkpoint: Path,
-    *,
-    device: str | torch.device = "cpu",
-    dtype: str | None = None,
-    report: Callable[[State], None] = lambda state: None,
-) -> float:
-    """Train in place; return the seconds it took."""
-    device = open_device(device)
-    identity = f"denoiser {fingerprint(denoiser)}, {images.name}, {levels!r}"
+def denoiser_task(
+    denoiser: Preconditioned, images: TrainingImages, levels: Levels, *, device: str | torch.device = "cpu"
+) -> Task:
+    """To estimate the clean images."""
+    device = join(device).device
+    about = f"denoiser {fingerprint(denoiser)}, {images.name} {images.fingerprint}, {levels!r}"
 
     def loss(indices: Tensor, generator: Generator) -> Tensor:
         clean = images.batch(indices, generator)
@@ -42,9 +33,7 @@ def fit_denoiser(
         error = (denoiser.estimate(noisy, sigma) - clean) / residual_spread(sigma, clean)
         return error.square().mean()
 
-    return fit(
-        denoiser, loss, len(images), schedule, checkpoint, about=identity, device=device, dtype=dtype, report=report
-    )
+    return Task(denoiser, images, loss, about)
 
 
 @torch.inference_mode()

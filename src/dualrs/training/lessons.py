@@ -4,14 +4,18 @@ Enters: a ledger of labels and the dataset that it was made from. Leaves: images
 out, with the best sigma as label.
 """
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dualrs.data.dataset import ArrayDataset, Dataset
+from dualrs.data.dataset import Dataset
+from dualrs.data.images import Pixels
 from dualrs.errors import BadData
 from dualrs.report.labels import read_labels
 from dualrs.storage.ledger import Ledger
@@ -27,11 +31,11 @@ class Lessons:
     sigmas: tuple[float, ...]
     images: TrainingImages
     radii: Tensor
-    held_out: ArrayDataset
+    held_out: Dataset
 
 
-def read_lessons(path: Path, dataset: Dataset) -> Lessons:
-    """Take the inputs with a positive radius at some sigma, every 20th of them aside."""
+def read_lessons(path: Path, dataset: Dataset, among: Sequence[int] | None = None) -> Lessons:
+    """Take the inputs with a positive radius at some sigma, every 20th of them aside; ``among`` some places only."""
     with Ledger.open(path) as ledger:
         if ledger.header.dataset_fingerprint != dataset.fingerprint:
             raise BadData(
@@ -40,15 +44,31 @@ def read_lessons(path: Path, dataset: Dataset) -> Lessons:
         labels = read_labels(ledger)
     if tuple(sorted(labels.sigmas)) != labels.sigmas:
         raise BadData(f"the sigmas of {path} do not rise ({labels.sigmas}); label them in that order")
-    places, radii = labels.index[labels.kept], labels.radii[labels.kept]
+    chosen = labels.kept if among is None else labels.kept & np.isin(labels.index, np.asarray(among))
+    places, radii = labels.index[chosen], labels.radii[chosen]
     aside = np.arange(len(places)) % _HELD_OUT == _HELD_OUT - 1
     if not aside.any():
         raise BadData(f"{path} has {len(places)} inputs with a positive radius, too few to train on; label more inputs")
-    held_out = ArrayDataset(
-        np.stack([dataset.image(int(i)) for i in places[aside]]),
-        radii[aside].argmax(axis=1),
-        ids=[dataset.ids[int(i)] for i in places[aside]],
-        name=f"{dataset.name}, held out",
-    )
-    images = TrainingImages(dataset, [int(i) for i in places[~aside]])
+    held_out = _HeldOut(dataset, places[aside].tolist(), radii[aside].argmax(axis=1).tolist())
+    images = TrainingImages(dataset, places[~aside].tolist())
     return Lessons(labels.sigmas, images, torch.from_numpy(radii[~aside]), held_out)
+
+
+class _HeldOut:
+    """Some images of a dataset with the number of their best sigma as label; read when they are asked for."""
+
+    def __init__(self, dataset: Dataset, places: Sequence[int], best: Sequence[int]) -> None:
+        self._dataset, self._places = dataset, places
+        self.name = f"{dataset.name}, held out"
+        self.ids = tuple(dataset.ids[i] for i in places)
+        self.labels = tuple(best)
+
+    def image(self, index: int) -> Pixels:
+        """One image, shape (channels, height, width)."""
+        return self._dataset.image(self._places[index])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the dataset, of which of its images these are, and of their labels."""
+        said = repr((self._dataset.fingerprint, self.ids, self.labels))
+        return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()

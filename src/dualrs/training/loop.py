@@ -1,12 +1,15 @@
-"""The loop that trains a network: AdamW, a checkpoint every minute, resumable at any step.
+"""The loop that trains a network: AdamW, a checkpoint every minute, a log, resumable at any step.
 
-Enters: a network, a loss of a batch, a schedule and a folder. Leaves: the network trained, in evaluation mode. Every
-random choice of a step is drawn from (seed, step), so that a run that was stopped goes on as if it had not been.
+Enters: a task (a network, images and a loss), a schedule and a path. Leaves: the network trained, in evaluation mode.
+Every random choice of a step is drawn from (seed, step), so that a run that was stopped goes on as if it had not been:
+on one CPU thread, to the last bit. Several processes share each batch (see `processes`).
 """
 
 import hashlib
+import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +18,18 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from dualrs.errors import BadCheckpoint, BadSetting, NonFiniteLogits
+from dualrs.errors import BadCheckpoint, BadModel, BadSetting, NonFiniteLogits
 from dualrs.files import whole_file
-from dualrs.models.hardware import autocast, check_dtype, fastest_dtype, open_device
+from dualrs.models.hardware import autocast, check_dtype, fastest_dtype
+from dualrs.training.images import TrainingImages
+from dualrs.training.log import Log, log_beside
+from dualrs.training.processes import join
 
 _SECONDS_BETWEEN_CHECKPOINTS = 60
 _WARM_UP = 0.1  # share of the steps
 _CLIP = 1.0  # norm of the gradient
+_ORDER, _BATCH, _LAYERS = 0, 1, 2  # what randomness is for: the order of images, the loss, layers such as dropout
+_NAMED = 8  # ids in a complaint
 
 
 @dataclass(frozen=True)
@@ -33,19 +41,19 @@ class Schedule:
     rate: float = 2e-3
     weight_decay: float = 0.02
     seed: int = 0
-    halve_every: int | None = None  # epochs; without it the rate warms up and then falls linearly to nothing
+    halve_every: int = 0  # epochs; at 0 the rate rises for a tenth of the time and then falls linearly to nothing
 
     def __post_init__(self) -> None:
         if (
-            min(self.epochs, self.batch_size - 1, 1 if self.halve_every is None else self.halve_every) < 1
+            min(self.epochs, self.batch_size - 1) < 1
             or not self.rate > 0
-            or min(self.weight_decay, self.seed) < 0
+            or min(self.weight_decay, self.seed, self.halve_every) < 0
         ):
-            raise BadSetting(f"epochs, batch size and rate must be positive, decay and seed not negative; got {self}")
+            raise BadSetting(f"epochs, batch size and rate must be positive, and nothing negative; got {self}")
 
     def rate_at(self, step: int, steps_per_epoch: int) -> float:
         """The learning rate of a step, counted from 0."""
-        if self.halve_every is not None:
+        if self.halve_every:
             return self.rate * 0.5 ** (step // steps_per_epoch // self.halve_every)
         share = (step + 1) / (self.epochs * steps_per_epoch + 1)
         return self.rate * min(share / _WARM_UP, (1 - share) / (1 - _WARM_UP))
@@ -53,70 +61,105 @@ class Schedule:
 
 @dataclass(frozen=True)
 class State:
-    """How far the training is, for whoever shows it."""
+    """How far a training is, for whoever shows or records it."""
 
     step: int
     steps: int
     epoch: int
     loss: float
-    images_per_second: float
+    rate: float
+    images_per_second: float  # of this run
+    seconds: float  # over all runs
 
 
 Loss = Callable[[Tensor, Generator], Tensor]  # (indices of a batch, its source of randomness) -> mean loss
 
 
+@dataclass(frozen=True)
+class Task:
+    """What is trained: a network on images, by a loss. ``about`` says all of it that decides the weights."""
+
+    network: nn.Module
+    images: TrainingImages
+    loss: Loss
+    about: str
+
+    def identity(self, schedule: Schedule) -> str:
+        """The sentence that tells this training from any other."""
+        return f"{self.about}; {asdict(schedule)}"
+
+
 def fit(
-    network: nn.Module,
-    loss: Loss,
-    count: int,
+    task: Task,
     schedule: Schedule,
     checkpoint: Path,
     *,
-    about: str,
     device: str | torch.device = "cpu",
     dtype: str | None = None,
     report: Callable[[State], None] = lambda state: None,
 ) -> float:
-    """Train ``network`` on ``count`` images; return the seconds spent, over all runs of this training.
+    """Train the network of ``task`` in place; return the seconds spent, over all runs of this training.
 
-    ``about`` says what is trained on what; a checkpoint of anything else is refused.
+    The log is NAME.log.csv beside the checkpoint. A checkpoint of anything else is refused.
     """
-    device = open_device(device)
+    together = join(device)
+    device, network, count = together.device, task.network, len(task.images)
     dtype = check_dtype(dtype or fastest_dtype(device))
     network.to(device).train()
     steps_per_epoch = count // schedule.batch_size
     if steps_per_epoch == 0:
         raise BadSetting(f"{count} images do not fill one batch of {schedule.batch_size}")
+    if schedule.batch_size % together.count:
+        raise BadSetting(
+            f"{together.count} processes cannot share batches of {schedule.batch_size} evenly; choose a multiple"
+        )
     steps = schedule.epochs * steps_per_epoch
     optimizer = torch.optim.AdamW(_groups(network, schedule.weight_decay), lr=schedule.rate)
-    identity = f"{about}; {asdict(schedule)}"
-    step, spent = _resume(checkpoint, identity, network, optimizer)
-    mean_loss, began, saved, fresh = 0.0, time.perf_counter(), time.perf_counter(), step
-    while step < steps:
-        epoch, place = divmod(step, steps_per_epoch)
-        if place == 0 or step == fresh:
-            order = torch.randperm(count, generator=_source(schedule.seed, 0, epoch))
-        indices = order[place * schedule.batch_size : (place + 1) * schedule.batch_size]
-        for group in optimizer.param_groups:
-            group["lr"] = schedule.rate_at(step, steps_per_epoch)
-        with autocast(device, dtype):
-            value = loss(indices, _source(schedule.seed, 1, step))
-        optimizer.zero_grad(set_to_none=True)
-        value.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
-        optimizer.step()
-        step += 1
-        now = float(value.detach())
-        if not np.isfinite(now):
-            raise NonFiniteLogits(
-                f"the loss became {now} at step {step}; the last checkpoint is kept: lower the learning rate"
-            )
-        mean_loss = now if step == fresh + 1 else 0.98 * mean_loss + 0.02 * now
-        elapsed = time.perf_counter() - began
-        report(State(step, steps, epoch, mean_loss, (step - fresh) * schedule.batch_size / elapsed))
-        if time.perf_counter() - saved > _SECONDS_BETWEEN_CHECKPOINTS or step == steps:
-            _save(checkpoint, identity, step, spent + elapsed, network, optimizer)
-            saved = time.perf_counter()
+    identity = task.identity(schedule)
+    step, spent, mean_loss = _resume(checkpoint, identity, network, optimizer)
+    together.agree(f"{identity}, from step {step}")
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    began = saved = time.perf_counter()
+    fresh = kept = step
+    with (
+        Log(log_beside(checkpoint), step) if together.main else nullcontext() as log,
+        torch.random.fork_rng([device] if device.type == "cuda" else []),
+    ):
+        while step < steps:
+            epoch, place = divmod(step, steps_per_epoch)
+            if place == 0 or step == fresh:
+                order = torch.randperm(count, generator=_source(schedule.seed, _ORDER, epoch))
+            batch = order[place * schedule.batch_size : (place + 1) * schedule.batch_size]
+            rate = schedule.rate_at(step, steps_per_epoch)
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            torch.manual_seed(_seed(schedule.seed, _LAYERS, step, together.rank))
+            with autocast(device, dtype):
+                value = task.loss(together.share(batch), _source(schedule.seed, _BATCH, step, together.rank))
+            optimizer.zero_grad(set_to_none=True)
+            value.backward()  # type: ignore[no-untyped-call]
+            together.average(p.grad for p in network.parameters() if p.grad is not None)
+            norm = nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
+            # the first process alone decides when to keep: clocks differ
+            due = together.main and time.perf_counter() - saved > _SECONDS_BETWEEN_CHECKPOINTS
+            facts = together.mean(torch.stack([value.detach().float(), norm.float(), norm.new_tensor(due).float()]))
+            now, size, keep = facts.tolist()
+            if not (math.isfinite(now) and math.isfinite(size)):  # a step would spoil the weights
+                raise NonFiniteLogits(_complaint(now, size, step + 1, task.images, batch, checkpoint, kept))
+            optimizer.step()
+            mean_loss = now if step == 0 else 0.98 * mean_loss + 0.02 * now
+            step += 1
+            elapsed = time.perf_counter() - began
+            if log is not None:
+                speed = (step - fresh) * schedule.batch_size / elapsed
+                state = State(step, steps, epoch, mean_loss, rate, speed, spent + elapsed)
+                log.add(state)
+                report(state)
+            if keep or step == steps:
+                together.average(b for b in network.buffers() if b.is_floating_point())
+                if together.main:
+                    _save(checkpoint, identity, step, spent + elapsed, mean_loss, network, optimizer)
+                saved, kept = time.perf_counter(), step
     network.eval()
     return spent + time.perf_counter() - began
 
@@ -129,26 +172,52 @@ def digest(tensor: Tensor) -> str:
 def _groups(network: nn.Module, decay: float) -> list[dict[str, Any]]:
     """Weights decay; biases and normalisation do not."""
     parameters = [p for p in network.parameters() if p.requires_grad]
+    if not parameters:
+        raise BadModel("the network has nothing to train: none of its parameters takes a gradient")
     return [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
 
 
-def _source(seed: int, role: int, number: int) -> Generator:
-    # torch's CPU generator reads 32 bits of its seed; mix all three numbers into those
-    mixed = int(np.random.SeedSequence([seed, role, number]).generate_state(1)[0])
-    return Generator().manual_seed(mixed)
+def _seed(seed: int, role: int, number: int, rank: int = 0) -> int:
+    # torch's CPU generator reads 32 bits of its seed; mix all numbers into those
+    numbers = [seed, role, number] + [rank] * (rank > 0)  # the first process draws as one alone does
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+def _source(seed: int, role: int, number: int, rank: int = 0) -> Generator:
+    return Generator().manual_seed(_seed(seed, role, number, rank))
+
+
+def _complaint(
+    loss: float, norm: float, step: int, images: TrainingImages, batch: Tensor, checkpoint: Path, kept: int
+) -> str:
+    """What went wrong, with which images, and what is left."""
+    what = f"the norm of the loss's gradient became {norm}" if math.isfinite(loss) else f"the loss became {loss}"
+    named = ", ".join(images.ids[i] for i in batch[:_NAMED].tolist())
+    more = f" and {len(batch) - _NAMED} more" if len(batch) > _NAMED else ""
+    left = f"the last good checkpoint is {checkpoint}, of step {kept}" if kept else "there is no checkpoint yet"
+    return (
+        f"{what} at step {step}, on the images {named}{more}; {left}. The same command would end here again: look at "
+        "the images, or lower the learning rate and give the result another name"
+    )
 
 
 def _save(
-    path: Path, identity: str, step: int, seconds: float, network: nn.Module, optimizer: torch.optim.Optimizer
+    path: Path,
+    identity: str,
+    step: int,
+    seconds: float,
+    loss: float,
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
 ) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     content = {
         "identity": identity,
         "step": step,
         "seconds": seconds,
+        "loss": loss,
         "network": network.state_dict(),
         "optimizer": optimizer.state_dict(),
     }
@@ -156,12 +225,16 @@ def _save(
         torch.save(content, file)
 
 
-def _resume(path: Path, identity: str, network: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[int, float]:
+def _resume(
+    path: Path, identity: str, network: nn.Module, optimizer: torch.optim.Optimizer
+) -> tuple[int, float, float]:
+    """Step, seconds and mean loss of a checkpoint, after its weights were taken over; zeros if there is none."""
     if not path.exists():
-        return 0, 0.0
+        return 0, 0.0, 0.0
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-        found, step, seconds = str(content["identity"]), int(content["step"]), float(content["seconds"])
+        found, step = str(content["identity"]), int(content["step"])
+        seconds, loss = float(content["seconds"]), float(content["loss"])
     except Exception as error:  # torch.load fails in many ways, none of which says more
         raise BadCheckpoint(f"{path} is not a whole checkpoint; delete it to begin anew") from error
     if found != identity:
@@ -170,4 +243,4 @@ def _resume(path: Path, identity: str, network: nn.Module, optimizer: torch.opti
         )
     network.load_state_dict(content["network"])
     optimizer.load_state_dict(content["optimizer"])
-    return step, seconds
+    return step, seconds, loss

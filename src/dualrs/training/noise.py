@@ -12,9 +12,15 @@ from torch import Generator, Tensor
 from dualrs.errors import BadSetting
 from dualrs.training.loop import digest
 
+_OVER_A_RANGE = (0.1, 0.25, 0.5, 1.0)
+
 
 class Levels(Protocol):
     """Decides the sigma of each training image."""
+
+    @property
+    def typical(self) -> tuple[float, ...]:
+        """A few sigmas to measure the result at."""
 
     def draw(self, indices: Tensor, generator: Generator) -> Tensor:
         """One sigma per image of a batch; ``indices`` are their places in the dataset."""
@@ -29,6 +35,11 @@ class OneOf:
     def __post_init__(self) -> None:
         if not self.sigmas or any(s < 0 or not math.isfinite(s) for s in self.sigmas):
             raise BadSetting(f"give one or more sigmas, none negative; got {self.sigmas}")
+
+    @property
+    def typical(self) -> tuple[float, ...]:
+        """All of them."""
+        return self.sigmas
 
     def __str__(self) -> str:
         return "sigma " + " or ".join(f"{s:g}" for s in self.sigmas)
@@ -49,6 +60,11 @@ class Between:
         if not 0 < self.low < self.high < math.inf:
             raise BadSetting(f"a range of sigmas is two positive numbers, the lower first; got {self.low}, {self.high}")
 
+    @property
+    def typical(self) -> tuple[float, ...]:
+        """Four that denoisers are compared at."""
+        return _OVER_A_RANGE
+
     def __str__(self) -> str:
         return f"sigma from {self.low:g} to {self.high:g}"
 
@@ -64,6 +80,12 @@ class PerInput:
     def __init__(self, sigmas: Tensor) -> None:
         self.sigmas = sigmas.float().flatten()
         OneOf(tuple(self.sigmas.tolist()))  # the same conditions
+
+    @property
+    def typical(self) -> tuple[float, ...]:
+        """All that occur, if they are few."""
+        distinct = tuple(sorted(set(self.sigmas.tolist())))
+        return distinct if len(distinct) <= 2 * len(_OVER_A_RANGE) else _OVER_A_RANGE
 
     def __str__(self) -> str:
         return "a sigma per image"

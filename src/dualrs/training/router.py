@@ -1,24 +1,22 @@
 """Training a router, the paper's variance estimator: which sigma suits an image. Section 5.2.1 of the paper.
 
-Enters: images, the radius of their true class at each candidate, a frozen denoiser or none. Leaves: a network whose
-answers under noise of sigma_e are numbers of candidates.
+Enters: images, the radius of their true class at each candidate, a frozen denoiser or none. Leaves: the task of
+a network whose answers under noise of sigma_e are numbers of candidates, for `loop.fit`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Generator, Tensor, nn
 
 from dualrs.errors import BadSetting
-from dualrs.models.hardware import open_device
-from dualrs.models.noisy import fingerprint
+from dualrs.models.noisy import fingerprint, takes_sigma
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
-from dualrs.training.loop import Schedule, State, digest, fit
+from dualrs.training.loop import Task, digest
 from dualrs.training.losses import Gate, balance_weights, radius_scale, router_loss
 from dualrs.training.noise import add_noise
+from dualrs.training.processes import join
 
 
 @dataclass(frozen=True)
@@ -40,23 +38,23 @@ class RouterObjective:
             raise BadSetting(f"unknown consistency gate {self.gate!r}; choose one of strong, weak, none")
 
 
-def fit_router(
+def router_task(
     network: nn.Module,
     images: TrainingImages,
     radii: Tensor,
     objective: RouterObjective,
-    schedule: Schedule,
-    checkpoint: Path,
     *,
     denoiser: nn.Module | None = None,
     device: str | torch.device = "cpu",
-    dtype: str | None = None,
-    report: Callable[[State], None] = lambda state: None,
-) -> float:
-    """Train in place on images whose ``radii``, (images, candidates), are positive somewhere; return the seconds."""
-    device = open_device(device)
+) -> Task:
+    """To find the best sigma of images whose ``radii``, (images, candidates), are positive somewhere."""
+    device = join(device).device
     front = Front(denoiser, device)
-    identity = f"router {fingerprint(network)} {front.name}, {images.name}, {objective}, radii {digest(radii)}"
+    about = (
+        f"router {fingerprint(network)} {front.name}, {images.name} {images.fingerprint}, {objective}, "
+        f"radii {digest(radii)}"
+    )
+    told = takes_sigma(network)
     radii = radii.float()
     balance, scale = balance_weights(radii, objective.balanced), radius_scale(radii)
     sigma_e = objective.sigma_e
@@ -65,7 +63,9 @@ def fit_router(
         clean = images.batch(indices, generator)
         copies = clean.repeat(objective.noise_copies, 1, 1, 1)
         noisy = add_noise(copies, torch.full((len(copies),), sigma_e), generator).to(device)
-        logits = network(front(noisy, sigma_e)).view(objective.noise_copies, len(indices), -1)
+        seen = front(noisy, sigma_e)
+        logits = network(seen, sigma=sigma_e) if told else network(seen)
+        logits = logits.view(objective.noise_copies, len(indices), -1)
         return router_loss(
             logits,
             radii[indices].to(device),
@@ -77,6 +77,4 @@ def fit_router(
             hard=objective.hard,
         )
 
-    return fit(
-        network, loss, len(images), schedule, checkpoint, about=identity, device=device, dtype=dtype, report=report
-    )
+    return Task(network, images, loss, about)

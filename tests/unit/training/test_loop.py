@@ -1,24 +1,30 @@
 """The training loop: stopped anywhere and resumed, it ends where an unbroken run ends."""
 
+import csv
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from dualrs.errors import BadCheckpoint, BadSetting, DualrsError, NonFiniteLogits
+from dualrs.data.dataset import ArrayDataset
+from dualrs.errors import BadCheckpoint, BadModel, BadSetting, DualrsError, NonFiniteLogits
 from dualrs.training import loop
-from dualrs.training.loop import Schedule, fit
+from dualrs.training.images import TrainingImages
+from dualrs.training.loop import Schedule, Task, fit
 
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(100, 5, generator=GENERATOR)
 Y = X @ torch.randn(5, 1, generator=GENERATOR)
+IDS = [f"train/{i:03d}" for i in range(len(X))]
+IMAGES = TrainingImages(ArrayDataset(np.zeros((len(X), 1, 4, 4), dtype=np.uint8), [0] * len(X), ids=IDS))
 SCHEDULE = Schedule(epochs=4, batch_size=16, rate=0.05, weight_decay=0.0)
 
 
 def network():
     torch.manual_seed(3)
-    return nn.Sequential(nn.Linear(5, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 1))
+    return nn.Sequential(nn.Linear(5, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 1))
 
 
 class Stop(Exception):
@@ -32,25 +38,25 @@ def train(model, path, stop_after=None, schedule=SCHEDULE, about="a test", every
         noise = 0.1 * torch.randn(len(indices), 1, generator=generator)
         return (model(X[indices]) - Y[indices] - noise).square().mean()
 
-    losses = []
+    states = []
 
     def report(state):
-        losses.append(state.loss)
+        states.append(state)
         if stop_after is not None and state.step > stop_after:
             raise Stop
 
     before = loop._SECONDS_BETWEEN_CHECKPOINTS
     loop._SECONDS_BETWEEN_CHECKPOINTS = every
     try:
-        return fit(model, loss, len(X), schedule, path, about=about, report=report), losses
+        return fit(Task(model, IMAGES, loss, about), schedule, path, report=report), states
     finally:
         loop._SECONDS_BETWEEN_CHECKPOINTS = before
 
 
 def test_loss_falls_and_network_is_left_ready_for_use(tmp_path):
     model = network()
-    _, losses = train(model, tmp_path / "c", schedule=Schedule(epochs=30, batch_size=16, rate=0.02))
-    assert losses[-1] < 0.3 * losses[0]
+    _, states = train(model, tmp_path / "c", schedule=Schedule(epochs=30, batch_size=16, rate=0.02))
+    assert states[-1].loss < 0.3 * states[0].loss
     assert not model.training
 
 
@@ -65,13 +71,80 @@ def test_stopped_and_resumed_ends_as_unbroken(tmp_path, stops):
     train(resumed, tmp_path / "broken")
     for (name, one), other in zip(unbroken.state_dict().items(), resumed.state_dict().values(), strict=True):
         assert torch.equal(one, other), name
+    rows, expected = (read(tmp_path / f"{name}.log.csv") for name in ("broken", "unbroken"))
+    assert [untimed(row) for row in rows] == [untimed(row) for row in expected]
+    assert sorted(float(row["seconds"]) for row in rows) == [float(row["seconds"]) for row in rows]
+
+
+def read(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def untimed(row):
+    return {key: value for key, value in row.items() if key not in ("images_per_second", "seconds")}
+
+
+def test_log_has_a_row_every_ten_steps_and_one_for_the_last(tmp_path):
+    _, states = train(network(), tmp_path / "c.checkpoint")
+    rows = read(tmp_path / "c.log.csv")
+    assert list(rows[0]) == ["step", "epoch", "loss", "rate", "images_per_second", "seconds"]
+    assert [(row["step"], row["epoch"]) for row in rows] == [("10", "2"), ("20", "4"), ("24", "4")]
+    for row in rows:
+        state = states[int(row["step"]) - 1]
+        assert float(row["loss"]) == pytest.approx(state.loss, rel=1e-5)
+        assert float(row["rate"]) == pytest.approx(SCHEDULE.rate_at(state.step - 1, 6), rel=1e-5) == state.rate
+
+
+def test_row_that_was_cut_off_in_the_middle_of_a_write_is_written_again(tmp_path):
+    with pytest.raises(Stop):
+        train(network(), tmp_path / "c", stop_after=19)
+    log = tmp_path / "c.log.csv"
+    assert [row["step"] for row in read(log)] == ["10", "20"]
+    log.write_bytes(log.read_bytes()[:-3])
+    train(network(), tmp_path / "c")
+    assert [row["step"] for row in read(log)] == ["10", "20", "24"]
+    assert all(row["seconds"] for row in read(log))
+
+
+def test_log_of_an_earlier_training_does_not_stay(tmp_path):
+    train(network(), tmp_path / "c")
+    (tmp_path / "c").unlink()
+    with pytest.raises(Stop):
+        train(network(), tmp_path / "c", stop_after=11)
+    assert [row["step"] for row in read(tmp_path / "c.log.csv")] == ["10"]
+
+
+def test_seconds_add_up_and_speed_is_of_the_run(tmp_path, monkeypatch):
+    """A clock that each step advances by a second, and 1,000 seconds between two runs."""
+    clock = [0.0]
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: clock[0])
+    model = network()
+
+    def loss(indices, generator):
+        clock[0] += 1
+        return model(X[indices]).square().mean()
+
+    def report(state):
+        states.append(state)
+        if state.step == 10 and clock[0] < 1000:
+            raise Stop
+
+    monkeypatch.setattr(loop, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
+    states, task = [], Task(model, IMAGES, loss, "a test")
+    with pytest.raises(Stop):
+        fit(task, SCHEDULE, tmp_path / "c", report=report)
+    clock[0] += 1000
+    assert fit(task, SCHEDULE, tmp_path / "c", report=report) == 24
+    assert [s.seconds for s in states] == [*range(1, 11), *range(10, 25)]  # step 10 was lost and done again
+    assert {s.images_per_second for s in states} == {16.0}
 
 
 def test_finished_training_is_not_done_again(tmp_path):
     first, _ = train(network(), tmp_path / "c")
     model = network()
-    again, losses = train(model, tmp_path / "c")
-    assert losses == []
+    again, states = train(model, tmp_path / "c")
+    assert states == []
     assert again >= first * 0.5  # the seconds of the first run, kept
     assert not model.training
 
@@ -111,19 +184,73 @@ def test_checkpoint_with_code_in_it_is_refused_and_not_run(tmp_path):
     assert not (tmp_path / "sprung").exists()
 
 
-def test_loss_that_is_not_a_number_stops_and_keeps_the_checkpoint(tmp_path):
+def test_loss_that_is_not_a_number_stops_before_it_spoils_the_weights(tmp_path):
+    model = network()
+    before = [p.clone() for p in model.parameters()]
+
+    def loss(indices, generator):
+        seen.append(indices)
+        return model(X[indices]).sum() * math.nan
+
+    seen = []
+    with pytest.raises(NonFiniteLogits, match="the loss became nan at step 1,") as caught:
+        fit(Task(model, IMAGES, loss, "a test"), SCHEDULE, tmp_path / "c")
+    for one, other in zip(before, model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    named = ", ".join(IDS[i] for i in seen[0][:8].tolist())
+    assert f"on the images {named} and 8 more; there is no checkpoint yet." in str(caught.value)
+    assert "lower the learning rate" in str(caught.value)
+    assert not (tmp_path / "c").exists()
+
+
+def spoiled_gradient(value):
+    """A finite loss whose gradient is NaN."""
+    return value + (value - value.detach()).sqrt()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "what"),
+    [(lambda value: value / 0, "the loss became inf"), (spoiled_gradient, "the norm of the loss's gradient became")],
+    ids=["loss", "gradient"],
+)
+def test_last_good_checkpoint_is_named_and_kept(tmp_path, monkeypatch, spoil, what):
     model = network()
 
     def loss(indices, generator):
-        return model(X[indices]).sum() * math.nan
+        seen.append(indices)
+        value = (model(X[indices]) - Y[indices]).square().mean()
+        return spoil(value) if len(seen) == 6 else value
 
-    with pytest.raises(NonFiniteLogits, match=r"the loss became nan at step 1.*lower the learning rate"):
-        fit(model, loss, len(X), SCHEDULE, tmp_path / "c", about="a test")
+    seen = []
+    schedule = Schedule(epochs=2, batch_size=5)
+    monkeypatch.setattr(loop, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
+    with pytest.raises(NonFiniteLogits, match=what) as caught:
+        fit(Task(model, IMAGES, loss, "a test"), schedule, tmp_path / "c")
+    named = ", ".join(IDS[i] for i in seen[5].tolist())
+    where = f"at step 6, on the images {named}; the last good checkpoint is {tmp_path / 'c'}, of step 5."
+    assert where in str(caught.value)
+    kept = torch.load(tmp_path / "c", weights_only=True)
+    assert kept["step"] == 5
+    assert all(torch.isfinite(value).all() for value in kept["network"].values())
+
+
+def test_network_without_anything_to_train_is_refused(tmp_path):
+    with pytest.raises(BadModel, match="nothing to train"):
+        train(network().requires_grad_(False), tmp_path / "c")
+
+
+def test_randomness_of_the_caller_is_left_alone(tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    model = network()
+    torch.manual_seed(5)
+    train(model, tmp_path / "c")
+    assert torch.equal(torch.rand(3), expected)
 
 
 @pytest.mark.parametrize(
     "field",
-    [{"epochs": 0}, {"batch_size": 1}, {"rate": 0.0}, {"weight_decay": -1.0}, {"seed": -1}, {"halve_every": 0}],
+    [{"epochs": 0}, {"batch_size": 1}, {"rate": 0.0}, {"weight_decay": -1.0}, {"seed": -1}, {"halve_every": -1}],
     ids=str,
 )
 def test_senseless_schedules_are_refused(field):
@@ -161,4 +288,4 @@ def test_full_disk_is_a_sentence_and_keeps_the_last_checkpoint(tmp_path, monkeyp
     with pytest.raises(DualrsError, match=r"cannot write .*No space left on device"):
         train(network(), tmp_path / "c")
     assert (tmp_path / "c").read_bytes() == content
-    assert [p.name for p in tmp_path.iterdir()] == ["c"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["c", "c.log.csv"]

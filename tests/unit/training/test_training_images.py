@@ -6,6 +6,7 @@ import torch
 
 from dualrs.data.dataset import ArrayDataset
 from dualrs.errors import BadData
+from dualrs.training import images as module
 from dualrs.training.images import TrainingImages, plain_batches
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 3, 32, 32), dtype=np.uint8)
@@ -36,6 +37,34 @@ def test_same_source_gives_the_same_batch():
     images = TrainingImages(DATASET)
     one, other = (images.batch(torch.arange(6), torch.Generator().manual_seed(7)) for _ in range(2))
     assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("places", [None, [5, 0, 3]], ids=["all", "some"])
+def test_images_that_are_read_give_the_batches_of_images_that_are_held(monkeypatch, places):
+    held = TrainingImages(DATASET, places)
+    monkeypatch.setattr(module, "_HELD_AT_MOST", PIXELS[0].nbytes)
+    asked = []
+    monkeypatch.setattr(DATASET, "image", lambda i: asked.append(i) or PIXELS[i])
+    read = TrainingImages(DATASET, places)
+    assert len(asked) == 1, "only the first was looked at, for its shape"
+    indices = torch.tensor([2, 0, 2, 1])
+    one, other = (images.batch(indices, torch.Generator().manual_seed(7)) for images in (held, read))
+    assert torch.equal(one, other)
+    assert len(asked) == 5
+
+
+def test_subsets_are_told_apart_and_keep_their_ids():
+    everything, subset, other = (
+        TrainingImages(DATASET),
+        TrainingImages(DATASET, [4, 1]),
+        TrainingImages(DATASET, [1, 4]),
+    )
+    assert subset.ids == ("4", "1")
+    assert subset.labels.tolist() == [1, 1]
+    assert len({everything.fingerprint, subset.fingerprint, other.fingerprint}) == 3
+    assert everything.fingerprint == TrainingImages(DATASET, range(6)).fingerprint
+    brighter = ArrayDataset(PIXELS | 1, DATASET.labels, name="random")
+    assert TrainingImages(brighter).fingerprint != everything.fingerprint
 
 
 def test_images_without_labels_are_refused():

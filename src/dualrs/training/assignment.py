@@ -1,0 +1,39 @@
+"""What a classifier is fine-tuned on: training images, each with the sigma that the router assigns to it.
+
+Enters: a ledger that `dualrs assign` wrote and the dataset that it was made from. Leaves: images and their sigmas.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dualrs.data.dataset import Dataset
+from dualrs.errors import BadData
+from dualrs.report.assigned import read_assigned
+from dualrs.storage.ledger import Ledger
+from dualrs.training.images import TrainingImages
+from dualrs.training.noise import Levels, PerInput
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Images and the level of noise of each."""
+
+    images: TrainingImages
+    levels: Levels
+
+
+def read_assignment(path: Path, dataset: Dataset, among: Sequence[int] | None = None) -> Assignment:
+    """Every input that the ledger has all votes of, or those ``among`` some places; undecided ones like the others."""
+    with Ledger.open(path) as ledger:
+        if ledger.header.dataset_fingerprint != dataset.fingerprint:
+            raise BadData(
+                f"{path} is about {ledger.header.dataset}, and {dataset.name} is another dataset; give the same"
+            )
+        assigned = read_assigned(ledger)
+    chosen = np.ones(len(assigned.index), bool) if among is None else np.isin(assigned.index, np.asarray(among))
+    images = TrainingImages(dataset, assigned.index[chosen].tolist())
+    return Assignment(images, PerInput(torch.from_numpy(assigned.sigma_c[chosen])))

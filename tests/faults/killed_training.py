@@ -1,0 +1,57 @@
+"""A training of tiny networks, slow where it writes, so that there is time to be killed in."""
+
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dualrs.data.dataset import ArrayDataset
+from dualrs.files import whole_file
+from dualrs.models import weights
+from dualrs.models.card import Architecture
+from dualrs.training import loop
+from dualrs.training.base import Training, train_classifier, train_denoiser, train_router
+from dualrs.training.images import TrainingImages
+from dualrs.training.loop import Schedule
+from dualrs.training.noise import Between, OneOf
+from dualrs.training.router import RouterObjective
+
+GENERATOR = np.random.default_rng(0)
+DATASET = ArrayDataset(
+    GENERATOR.integers(0, 256, (96, 3, 8, 8), dtype=np.uint8), GENERATOR.integers(0, 3, 96), name="random"
+)
+RADII = torch.from_numpy(GENERATOR.uniform(0, 1, (96, 3)))
+SCHEDULE = Schedule(epochs=8, batch_size=32)  # 24 steps
+UNET = Architecture(network="lean-unet", arguments={"width": 8, "middle": 1})
+RESNET = Architecture(network="lean-resnet", arguments={"widths": [8], "blocks": [1]})
+
+
+def train(kind: str, out: Path, pause: float) -> None:
+    """Keep a checkpoint after every step; with a pause, before and after each file takes its place."""
+    torch.set_num_threads(1)
+    loop._SECONDS_BETWEEN_CHECKPOINTS = 0
+    loop.whole_file = slowly(pause)
+    weights.whole_file = slowly(20 * pause)  # only twice
+    levels = Between(0.1, 1.0) if kind == "denoiser" else OneOf((0.5,))
+    training = Training(out, TrainingImages(DATASET), DATASET, levels, SCHEDULE, recipe="a test")
+    match kind:
+        case "denoiser":
+            train_denoiser(training, UNET)
+        case "classifier":
+            train_classifier(training, RESNET)
+        case "router":
+            train_router(training, RESNET, RADII, RouterObjective())
+
+
+def slowly(pause):
+    @contextmanager
+    def slow_file(path):
+        with whole_file(path) as file:
+            yield file
+            file.flush()
+            time.sleep(pause)
+        time.sleep(pause)
+
+    return slow_file

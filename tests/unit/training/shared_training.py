@@ -1,0 +1,99 @@
+"""Trainings that one process does alone or several do together; as a script, one of those several.
+
+RANK=0 WORLD_SIZE=2 ... python shared_training.py FOLDER    writes FOLDER/0.pt: what this process saw
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from dualrs.data.dataset import ArrayDataset
+from dualrs.errors import DualrsError
+from dualrs.models.card import Architecture
+from dualrs.training.base import Training, train_classifier
+from dualrs.training.images import TrainingImages
+from dualrs.training.loop import Schedule, Task, fit
+from dualrs.training.noise import OneOf
+from dualrs.training.processes import join
+
+GENERATOR = torch.Generator().manual_seed(0)
+X = torch.randn(100, 5, generator=GENERATOR, dtype=torch.float64)
+Y = X @ torch.randn(5, 1, generator=GENERATOR, dtype=torch.float64)
+PIXELS = np.random.default_rng(0).integers(0, 256, (100, 3, 16, 16), dtype=np.uint8)
+DATASET = ArrayDataset(PIXELS, [0, 1, 1, 0] * 25, name="random")
+IMAGES = TrainingImages(DATASET)
+SCHEDULE = Schedule(epochs=4, batch_size=16, rate=0.05, weight_decay=0.01)
+
+
+class Stop(Exception):
+    """The process is stopped."""
+
+
+def plain(path, report=lambda state: None):
+    """Nothing random in the loss, no batch normalisation; returned with what the loss is given and could draw."""
+    torch.manual_seed(3)
+    network = nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, 1)).double()
+    given, drawn = [], []
+
+    def loss(indices, generator):
+        given.append(indices)
+        drawn.append(torch.rand(2, generator=generator))
+        return (network(X[indices]) - Y[indices]).square().mean()
+
+    fit(Task(network, IMAGES, loss, "plain"), SCHEDULE, path, report=report)
+    return network.state_dict(), torch.stack(given), torch.stack(drawn)
+
+
+def normalised(path):
+    """With batch normalisation."""
+    torch.manual_seed(3)
+    network = nn.Sequential(nn.Linear(5, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 1)).double()
+
+    def loss(indices, generator):
+        return (network(X[indices]) - Y[indices]).square().mean()
+
+    fit(Task(network, IMAGES, loss, "normalised"), SCHEDULE, path)
+    return network.state_dict()
+
+
+def whole(path):
+    """From images to weights and a card."""
+    small = Architecture(network="lean-resnet", arguments={"widths": [8], "blocks": [1]})
+    return train_classifier(Training(path, IMAGES, DATASET, OneOf((0.5,)), Schedule(1, 50)), small)
+
+
+def refused(path, *, about="refused", batch_size=16, factor=1.0, device="cpu"):
+    """The sentence with which a training stops."""
+    network = nn.Linear(5, 1).double()
+
+    def loss(indices, generator):
+        return factor * network(X[indices]).mean()
+
+    try:
+        fit(Task(network, IMAGES, loss, about), Schedule(1, batch_size), path, device=device)
+    except DualrsError as error:
+        return str(error)
+    return "nothing"
+
+
+def main(folder):
+    torch.set_num_threads(1)
+    rank = join("cpu").rank
+    seen = {
+        "plain": plain(folder / "plain"),
+        "resumed": plain(folder / "resumed")[0],
+        "normalised": normalised(folder / "normalised"),
+        "card": whole(folder / "whole.safetensors").model_dump_json(),
+        "nan": refused(folder / "nan", factor=float("nan") if rank == 1 else 1.0),
+        "other": refused(folder / "other", about=f"training {rank}"),
+        "uneven": refused(folder / "uneven", batch_size=15),
+        "device": refused(folder / "device", device="cuda"),
+    }
+    torch.save(seen, folder / f"{rank}.pt")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
