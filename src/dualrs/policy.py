@@ -57,6 +57,16 @@ def label_policy(streams: Streams) -> Policy:
     return votes_wanted
 
 
+def assign_policy(streams: Streams) -> Policy:
+    """Votes for the sigma of a training input: the router's alone."""
+
+    def votes_wanted(tally: Tally) -> Wanted:
+        assert streams.sigma_e is not None
+        yield [Stream(Stage.ROUTER, Part.ESTIMATION, streams.sigma_e)]
+
+    return votes_wanted
+
+
 def _both_parts(stage: Stage, sigma: float) -> list[Stream]:
     return [Stream(stage, part, sigma) for part in Part]
 

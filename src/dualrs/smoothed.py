@@ -1,6 +1,7 @@
 """Smoothed and DualSmoothed: what a user wraps around torch modules. Sampling plus a rule.
 
-Enters: modules, images. Leaves: certificates and predictions. Section 5.1 of the paper.
+Enters: modules, images. Leaves: certificates and predictions. Section 5.1 of the paper. Pool and RouterAlone are
+halves of the latter, for training (Section 5.2): they have votes, and no rule.
 """
 
 from abc import ABC, abstractmethod
@@ -68,7 +69,8 @@ class SmoothedModel(ABC):
                 f"the router has {answers[(Stage.ROUTER, self.sigma_e)]} answers, but there are {len(self.sigmas)} "
                 "candidate sigmas; it must have one for each"
             )
-        return Streams(self.sigmas, answers[(Stage.CLASS, self.sigmas[0])], self.sigma_e)
+        first = (Stage.CLASS, self.sigmas[0])
+        return Streams(self.sigmas, answers[first] if first in self.engine.models else 0, self.sigma_e)
 
     def _certify(
         self,
@@ -97,6 +99,7 @@ class SmoothedModel(ABC):
         progress: Report | None = None,
     ) -> Prediction | Predictions:
         """Classify one image or a batch, without a radius; wrong with probability at most alpha per image."""
+        self.rule()  # a model that no rule fits names no class either, and says so
         plan = SamplingPlan(0, n)
         check_predict(plan, alpha, stages=1 if self.sigma_e is None else 2)
         inputs = self._inputs(x, ids)
@@ -192,14 +195,7 @@ class DualSmoothed(SmoothedModel):
         dtype: str = "float32",
     ) -> None:
         self.sigmas, self.experts = _experts(classifier, sigmas)
-        if len(self.sigmas) < 2:
-            raise BadSetting("a router needs at least two candidate sigmas; for one, use Smoothed")
-        self._sigma_e = self.sigma_e = check_sigma(sigma_e, "sigma_e")
-        if sigma_e < max(self.sigmas):
-            raise BadSetting(
-                f"sigma_e = {sigma_e:g} lies below the largest candidate sigma {max(self.sigmas):g}; the "
-                "router's radius would limit every certificate there"
-            )
+        self._sigma_e = self.sigma_e = _check_sigma_e(sigma_e, self.sigmas)
         self.router = NoisyModel("router", router)
         super().__init__(batch_size=batch_size, device=device, dtype=dtype)
 
@@ -260,13 +256,61 @@ class Pool(SmoothedModel):
         raise BadSetting("a pool of experts has no rule: certify one of them at its sigma, or add a router")
 
 
+@final
+class RouterAlone(SmoothedModel):
+    """A router without its experts: what the sigma of each training input is assigned by."""
+
+    def __init__(
+        self,
+        router: nn.Module,
+        sigmas: Sequence[float],
+        sigma_e: float,
+        *,
+        batch_size: int = BATCH_SIZE,
+        device: str | torch.device | None = None,
+        dtype: str = "float32",
+    ) -> None:
+        self.sigmas = _candidates(sigmas)
+        self._sigma_e = self.sigma_e = _check_sigma_e(sigma_e, self.sigmas)
+        self.router = NoisyModel("router", router)
+        super().__init__(batch_size=batch_size, device=device, dtype=dtype)
+
+    @property
+    def models(self) -> dict[Slot, NoisyModel]:
+        """The router at sigma_e."""
+        return {(Stage.ROUTER, self._sigma_e): self.router}
+
+    def rule(self, name: str | None = None) -> Rule:
+        """Refuse: without a classifier there is no class to certify."""
+        raise BadSetting("a router alone has no rule, as it names no class; use DualSmoothed with a classifier")
+
+
+def _candidates(sigmas: Sequence[float]) -> tuple[float, ...]:
+    """The candidate sigmas, checked."""
+    candidates = tuple(check_sigma(s, "each candidate sigma") for s in sigmas)
+    if len(set(candidates)) != len(candidates):
+        raise BadSetting(f"the candidate sigmas must be different, got {candidates}")
+    return candidates
+
+
+def _check_sigma_e(sigma_e: float, candidates: tuple[float, ...]) -> float:
+    """The router's sigma, checked against the candidates that it chooses from."""
+    if len(candidates) < 2:
+        raise BadSetting("a router needs at least two candidate sigmas; for one, use Smoothed")
+    check_sigma(sigma_e, "sigma_e")
+    if sigma_e < max(candidates):
+        raise BadSetting(
+            f"sigma_e = {sigma_e:g} lies below the largest candidate sigma {max(candidates):g}; the "
+            "router's radius would limit every certificate there"
+        )
+    return float(sigma_e)
+
+
 def _experts(
     classifier: nn.Module | Mapping[float, nn.Module], sigmas: Sequence[float]
 ) -> tuple[tuple[float, ...], dict[float, NoisyModel]]:
     """The candidate sigmas, checked, and the network that votes at each."""
-    candidates = tuple(check_sigma(s, "each candidate sigma") for s in sigmas)
-    if len(set(candidates)) != len(candidates):
-        raise BadSetting(f"the candidate sigmas must be different, got {candidates}")
+    candidates = _candidates(sigmas)
     if not isinstance(classifier, Mapping):
         return candidates, dict.fromkeys(candidates, NoisyModel("classifier", classifier))
     if set(classifier) != set(candidates):

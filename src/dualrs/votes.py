@@ -189,7 +189,10 @@ class DualVotes:
 
 @dataclass(frozen=True)
 class Streams:
-    """Which streams a model has: the candidate sigmas, the router's sigma if there is one, and their answers."""
+    """Which streams a model has: the candidate sigmas, the router's sigma if there is one, and their answers.
+
+    ``classes`` is 0 where the router alone votes.
+    """
 
     sigmas: tuple[float, ...]
     classes: int
@@ -199,7 +202,8 @@ class Streams:
     def answers(self) -> dict[Stream, int]:
         """Every stream, and how many different answers its votes can be."""
         router = [] if self.sigma_e is None else [(Stage.ROUTER, self.sigma_e, len(self.sigmas))]
-        models = [*router, *((Stage.CLASS, sigma, self.classes) for sigma in self.sigmas)]
+        experts = [(Stage.CLASS, sigma, self.classes) for sigma in self.sigmas] if self.classes else []
+        models = [*router, *experts]
         return {Stream(stage, part, sigma): answers for stage, sigma, answers in models for part in Part}
 
     def _votes(self, tallies: list[Tally], stage: Stage, sigma: float, answers: int, plan: SamplingPlan) -> Votes:
@@ -215,12 +219,19 @@ class Streams:
         """The class votes of some inputs, sigma by sigma."""
         return tuple(self._votes(tallies, Stage.CLASS, s, self.classes, plan) for s in self.sigmas)
 
+    def gather_router(self, tallies: list[Tally], plan: SamplingPlan) -> Votes:
+        """The router's votes on some inputs."""
+        if self.sigma_e is None:
+            raise UnusableVotes("these are votes without a router")
+        return self._votes(tallies, Stage.ROUTER, self.sigma_e, len(self.sigmas), plan)
+
     def gather(self, tallies: list[Tally], plan: SamplingPlan) -> Votes | DualVotes:
         """Put the tallies of some inputs into the form that rules read."""
+        if not self.classes:
+            raise UnusableVotes("these are votes of a router alone: assigned sigmas, and no certificate")
         experts = self.gather_experts(tallies, plan)
         if self.sigma_e is None:
             if len(experts) > 1:
                 raise UnusableVotes("these are votes at several sigmas without a router: labels, and no certificate")
             return experts[0]
-        router = self._votes(tallies, Stage.ROUTER, self.sigma_e, len(self.sigmas), plan)
-        return DualVotes(router, experts)
+        return DualVotes(self.gather_router(tallies, plan), experts)

@@ -12,7 +12,7 @@ from dualrs.certificates import rule
 from dualrs.collect import Input, Memory, Progress, collect
 from dualrs.errors import BadImage
 from dualrs.models.noisy import NoisyModel
-from dualrs.policy import certify_policy, predict_policy
+from dualrs.policy import assign_policy, certify_policy, label_policy, predict_policy
 from dualrs.sampling.engine import Engine
 from dualrs.votes import Part, SamplingPlan, Stage, Stream, Streams, Tally
 
@@ -105,6 +105,17 @@ def test_prediction_needs_no_selection_votes():
         [Stream(Stage.CLASS, Part.ESTIMATION, 0.5)],
     ]
     assert steps(predict_policy(Streams((0.25,), 2)), HESITANT) == [[Stream(Stage.CLASS, Part.ESTIMATION, 0.25)]]
+
+
+def test_labels_need_every_expert_at_once():
+    streams = Streams((0.25, 0.5), classes=2)
+    assert steps(label_policy(streams), HESITANT) == [[Stream(Stage.CLASS, Part.ESTIMATION, s) for s in (0.25, 0.5)]]
+
+
+def test_assigning_needs_the_router_alone():
+    assert steps(assign_policy(Streams(SIGMAS, classes=0, sigma_e=1.0)), HESITANT) == [
+        [Stream(Stage.ROUTER, Part.ESTIMATION, 1.0)]
+    ]
 
 
 @pytest.mark.parametrize("units", [1, 2, 3], ids=lambda u: f"{u} of 3 units of the rival")

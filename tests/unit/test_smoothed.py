@@ -25,6 +25,7 @@ from dualrs.errors import (
     TrainingMode,
 )
 from dualrs.sampling.noise import draw_block
+from dualrs.smoothed import Pool, RouterAlone
 from dualrs.votes import BLOCK, DualVotes, Part, SamplingPlan, Stage, Stream, Votes
 
 SIGMAS, SIGMA_E = (0.25, 0.5, 1.0), 1.0
@@ -535,3 +536,45 @@ def test_model_is_of_use_again_after_bad_images():
     with pytest.raises(BadImage):
         model.certify(IMAGES.astype(np.float32), n=100)
     assert len(model.certify(IMAGES, n=100)) == 6
+
+
+# Halves of a model, for training
+
+
+@pytest.mark.parametrize(
+    ("half", "message"),
+    [
+        pytest.param(RouterAlone(Always(0), SIGMAS, SIGMA_E), "a router alone has no rule", id="router"),
+        pytest.param(Pool(Always(0), SIGMAS), "a pool of experts has no rule", id="pool"),
+    ],
+)
+def test_half_of_a_model_names_no_class(half, message):
+    with pytest.raises(BadSetting, match=message):
+        half.rule("fusion")
+    with pytest.raises(BadSetting, match=message):
+        half.predict(IMAGES)
+
+
+@pytest.mark.parametrize(
+    ("sigmas", "sigma_e", "message"),
+    [
+        pytest.param((0.5,), 1.0, "at least two candidate sigmas", id="one candidate"),
+        pytest.param((0.5, 0.5), 1.0, "must be different", id="equal candidates"),
+        pytest.param((0.5, 1.0), 0.9, "lies below the largest candidate sigma", id="sigma_e too small"),
+        pytest.param((0.5, 1.0), 9.0, "sigma_e must be positive and at most", id="sigma_e too large"),
+        pytest.param((0.0, 1.0), 1.0, "each candidate sigma must be positive", id="no noise"),
+    ],
+)
+def test_impossible_router_is_refused(sigmas, sigma_e, message):
+    with pytest.raises(BadSetting, match=message):
+        RouterAlone(Always(0), sigmas, sigma_e)
+
+
+def test_router_alone_has_its_own_streams_only():
+    model = RouterAlone(Always(0), SIGMAS, SIGMA_E)
+    model.engine.prepare(IMAGES[0])
+    assert {stream.stage for stream in model.streams.answers} == {Stage.ROUTER}
+    wrong = RouterAlone(Always(0, answers=2), SIGMAS, SIGMA_E)
+    wrong.engine.prepare(IMAGES[0])
+    with pytest.raises(BadModel, match="the router has 2 answers"):
+        _ = wrong.streams

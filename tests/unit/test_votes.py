@@ -252,3 +252,14 @@ def test_gather_refuses_an_unfinished_stream():
     tally.add(Unit("a", STREAM, 0, 9), np.array([[9, 0]]))
     with pytest.raises(UnusableVotes, match="finish the run first"):
         streams.gather([tally], PLAN)
+
+
+def test_a_router_alone_has_no_class_streams_and_no_certificate():
+    streams = Streams(sigmas=(0.25, 0.5), classes=0, sigma_e=0.5)
+    assert streams.answers == {Stream(Stage.ROUTER, part, 0.5): 2 for part in Part}
+    tally = full_tally(Streams(sigmas=(0.25, 0.5), classes=3, sigma_e=0.5))
+    assert streams.gather_router([tally], PLAN).estimation.tolist() == [[0, 10]]
+    with pytest.raises(UnusableVotes, match="a router alone"):
+        streams.gather([tally], PLAN)
+    with pytest.raises(UnusableVotes, match="without a router"):
+        Streams(sigmas=(0.25, 0.5), classes=3).gather_router([tally], PLAN)

@@ -20,7 +20,6 @@ from dualrs.cli.options import (
     Sigmas,
     expert_references,
     from_here,
-    indices_of,
     numbers,
 )
 from dualrs.errors import BadRecipe
@@ -35,6 +34,13 @@ def label(
     resize: Resize = None,
     crop: Crop = None,
     inputs: Inputs = "::",
+    reuse: Annotated[
+        Path | None,
+        Option(
+            help="An earlier ledger of labels: the votes of every expert that it has at the same sigma are copied, and "
+            "only the others vote. Its data, seed, n and engine must be those of this run."
+        ),
+    ] = None,
     n: Annotated[int, Option(help="Votes per sigma; the paper takes 100.")] = 100,
     alpha: Annotated[float, Option(help="Level of the bound behind each radius.")] = 0.001,
     seed: Annotated[int, Option(help="Seed of the noise.")] = 0,
@@ -45,7 +51,7 @@ def label(
     """Find out which sigma suits each training input: the radius that the true class gets at every one of them.
 
     A router learns from these. Stop it at any time; the same command goes on where it was. `dualrs show LEDGER` prints
-    the distribution again.
+    the distribution again. When an expert is added or exchanged, --reuse the old ledger: only that expert votes.
 
     Example: `dualrs label -o labels.ledger --classifier 'zoo:cifar10-denoiser | zoo:cifar10-classifier' --inputs ::10`
     """
@@ -53,6 +59,7 @@ def label(
     from dualrs.cli.ledgers import show
     from dualrs.cli.progress import Bar
     from dualrs.config import DataSection
+    from dualrs.data.subsets import parse_inputs
     from dualrs.jobs import label_dataset
     from dualrs.models.hardware import keep_memory
     from dualrs.sampling.engine import BATCH_SIZE
@@ -74,11 +81,13 @@ def label(
         dtype="float32" if dtype is None else dtype,
     )
     dataset = build_data(DataSection(source=str(data), resize=resize, crop=crop), here)
-    indices = indices_of(inputs, len(dataset.ids))
+    indices = parse_inputs(inputs, len(dataset.ids))
     ledger.parent.mkdir(parents=True, exist_ok=True)
     with Bar("labelling", len(indices)) as bar:
-        label_dataset(
-            model, dataset, ledger, n=n, alpha=alpha, seed=seed, indices=indices,
+        taken = label_dataset(
+            model, dataset, ledger, n=n, alpha=alpha, seed=seed, indices=indices, reuse=reuse,
             command=shlex.join(["dualrs", *sys.argv[1:]]), report=bar.update,
         )  # fmt: skip
+    if reuse is not None:
+        print(f"took over {taken:,} votes from {reuse}")
     show(ledger)

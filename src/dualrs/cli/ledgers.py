@@ -1,13 +1,18 @@
 """The commands that work from files alone, without networks: show, verify, export, import, merge."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Exit, Option
 
 from dualrs.errors import BadSetting, ForeignLedger
 
-LedgerFile = Annotated[Path, Argument(help="A ledger that `dualrs certify` wrote.", show_default=False)]
+if TYPE_CHECKING:
+    from dualrs.storage import Ledger
+
+LedgerFile = Annotated[
+    Path, Argument(help="A ledger that `dualrs certify`, `label` or `assign` wrote.", show_default=False)
+]
 OtherRule = Annotated[
     str | None,
     Option("--rule", help="Derive under this rule instead of the run's own: paper, paper-1:4, nosplit, fusion, ..."),
@@ -31,16 +36,21 @@ def show(
 
     Everything is derived again from the votes, so another rule or alpha costs seconds, not samples. Side by side is
     fine; the best of several rules per input is not a certificate, and neither is a rule chosen after the votes.
+
+    Of a ledger that `dualrs label` or `dualrs assign` wrote: how many inputs each sigma suits, or is assigned to.
     """
-    from dualrs.cli.tables import print_labels, print_summary
-    from dualrs.report.labels import read_labels
+    from dualrs.cli.tables import print_summary
     from dualrs.report.summary import summarize
     from dualrs.storage import Ledger, derive
-    from dualrs.storage.header import LABELS
 
     with Ledger.open(ledger) as opened:
-        if opened.header.rule == LABELS:
-            print_labels(read_labels(opened, alpha), f"labels · {opened.header.dataset} · n {opened.header.n:,}")
+        if not opened.header.certifies:
+            given = {"--rule": rule, "--radii": radii, "--picture": picture}
+            if odd := [option for option, value in given.items() if value is not None]:
+                raise BadSetting(
+                    f"{ledger} holds {opened.header.contents}, and no certificates; leave out {' and '.join(odd)}"
+                )
+            _show_votes(opened, alpha)
             return
         results, certificates = derive(opened, rule, alpha)
         unfinished = len(opened.inputs()) - len(results)
@@ -57,6 +67,23 @@ def show(
         print(f"drew {picture}")
 
 
+def _show_votes(ledger: "Ledger", alpha: float | None) -> None:
+    """What a ledger of labels or of assigned sigmas says."""
+    from dualrs.cli.tables import print_assigned, print_labels
+    from dualrs.report.assigned import read_assigned
+    from dualrs.report.labels import read_labels
+    from dualrs.storage.header import LABELS
+
+    run = ledger.header
+    title = f"{run.contents} · {run.dataset} · n {run.n:,}"
+    if run.rule == LABELS:
+        labels = read_labels(ledger, alpha)
+        print_labels(labels, title, len(ledger.inputs()) - len(labels.ids))
+    else:
+        assigned = read_assigned(ledger, alpha)
+        print_assigned(assigned, f"{title} · alpha {alpha or run.alpha:g}", len(ledger.inputs()) - len(assigned.ids))
+
+
 def verify(ledger: LedgerFile) -> None:
     """Derive every certificate again from its votes, and check that nothing in the ledger was altered.
 
@@ -67,13 +94,14 @@ def verify(ledger: LedgerFile) -> None:
 
     with Ledger.open(ledger) as opened:
         problems = examine(opened)
-        certificates = len(opened.concluded())
+        found = "" if problems else _held(opened)
+        derived = " follow from their votes" if opened.header.certifies else ""
     for problem in problems:
         print(problem)
     if problems:
         print(f"{ledger}: {len(problems)} problems")
         raise Exit(1)
-    print(f"{ledger}: {certificates} certificates follow from their votes; nothing was altered")
+    print(f"{ledger}: {found}{derived}; nothing was altered")
 
 
 def export(
@@ -132,7 +160,14 @@ def merge(
         for path in shards:
             with Ledger.open(path) as shard:
                 whole.absorb(shard)
-        print(f"{output}: {len(whole.concluded())} certificates")
+        print(f"{output}: {_held(whole)}")
+
+
+def _held(ledger: "Ledger") -> str:
+    """What a ledger holds, counted."""
+    if ledger.header.certifies:
+        return f"{len(ledger.concluded())} certificates"
+    return f"{ledger.header.contents} of {len(ledger.complete())} inputs"
 
 
 def _radii(text: str | None) -> tuple[float, ...]:

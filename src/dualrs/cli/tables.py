@@ -1,22 +1,23 @@
 """Tables on the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from dualrs.certificates import Outcome, Predictions
+from dualrs.estimate import Cost
+from dualrs.report.assigned import Assigned
 from dualrs.report.labels import Labels
 from dualrs.report.summary import Summary
 from dualrs.theory.radius import round_down
 
+_COST = ("inputs", "noisy images each", "in all", "a second", "time")
+
 
 def print_summary(summary: Summary, title: str, unfinished: int = 0) -> None:
     """Certified accuracy at radii, then abstentions, sigmas and limits."""
-    console = Console()
-    console.print(f"[bold]{title}[/bold]", highlight=False)
-    if unfinished:
-        console.print(f"[yellow]{unfinished} inputs are not finished; the same certify command goes on[/yellow]")
+    console = _headed(title, unfinished)
     if summary.accuracy is None:
         console.print("no certified accuracy: inputs have no labels")
     else:
@@ -39,10 +40,9 @@ def print_summary(summary: Summary, title: str, unfinished: int = 0) -> None:
     console.print(facts, highlight=False)
 
 
-def print_labels(labels: Labels, title: str) -> None:
+def print_labels(labels: Labels, title: str, unfinished: int = 0) -> None:
     """Which sigma is best for how many inputs, and what the others would give."""
-    console = Console()
-    console.print(f"[bold]{title}[/bold]", highlight=False)
+    console = _headed(title, unfinished)
     kept = labels.radii[labels.kept]
     table = Table("sigma", "best for", "mean radius", "positive radius")
     for k, sigma in enumerate(labels.sigmas):
@@ -52,6 +52,48 @@ def print_labels(labels: Labels, title: str) -> None:
     console.print(table)
     dropped = len(labels.radii) - len(kept)
     console.print(f"{len(kept):,} inputs, and {dropped:,} dropped: no positive radius at any sigma", highlight=False)
+
+
+def print_assigned(assigned: Assigned, title: str, unfinished: int = 0) -> None:
+    """How many inputs go to each sigma, and how many of them the test leaves undecided."""
+    console = _headed(title, unfinished)
+    table = Table("sigma", "inputs", "share", "undecided")
+    for sigma in assigned.sigmas:
+        here = assigned.sigma_c == sigma
+        share = here.mean() if len(here) else 0.0
+        table.add_row(f"{sigma:g}", f"{here.sum():,}", f"{100 * share:.1f}%", f"{(here & ~assigned.decided).sum():,}")
+    console.print(table)
+    undecided = int((~assigned.decided).sum())
+    console.print(
+        f"{len(assigned.ids):,} inputs, and {undecided:,} of them undecided: they take the sigma that most votes name",
+        highlight=False,
+    )
+
+
+def print_costs(costs: Iterable[Cost], title: str) -> None:
+    """A line for each step as it is measured, and the time of all."""
+    console = Console()
+    console.print(f"[bold]{title}[/bold]", highlight=False)
+    found: list[Cost] = []
+    with console.status("measuring the networks on a few batches"):
+        for cost in costs:
+            found.append(cost)
+    table = Table("step", "makes", *(Column(name, justify="right") for name in _COST))
+    for cost in found:
+        table.add_row(
+            cost.step,
+            cost.product,
+            _or_unknown(cost.inputs),
+            f"{cost.images_per_input:,}",
+            _or_unknown(cost.images),
+            _or_unknown(cost.rate),
+            "?" if cost.seconds is None else _time(cost.seconds),
+        )
+    console.print(table)
+    for reason in dict.fromkeys(cost.unknown for cost in found if cost.unknown):
+        console.print(f"[yellow]not measured[/yellow] {reason}", highlight=False)
+    if all(cost.seconds is not None for cost in found):
+        console.print(f"{_time(sum(cost.seconds or 0.0 for cost in found))} in all, on this machine", highlight=False)
 
 
 def print_notes(notes: Sequence[str]) -> None:
@@ -77,6 +119,24 @@ def print_predictions(ids: Sequence[str], labels: Sequence[int] | None, found: P
     right = None if labels is None else sum(p.prediction == y for p, y in zip(found, labels, strict=True))
     accuracy = "" if right is None else f", {right} right ({100 * right / len(found):.1f}%)"
     console.print(f"{len(found)} inputs{accuracy}, {abstained} abstained", highlight=False)
+
+
+def _headed(title: str, unfinished: int) -> Console:
+    """A console on which the title, and whether the run is finished, stand already."""
+    console = Console()
+    console.print(f"[bold]{title}[/bold]", highlight=False)
+    if unfinished:
+        console.print(f"[yellow]{unfinished} inputs are not finished; the same command goes on[/yellow]")
+    return console
+
+
+def _or_unknown(value: float | None) -> str:
+    return "?" if value is None else f"{value:,.0f}"
+
+
+def _time(seconds: float) -> str:
+    minutes = seconds / 60
+    return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
 def _reasons(summary: Summary) -> str:

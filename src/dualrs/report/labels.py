@@ -13,6 +13,7 @@ from dualrs.errors import BadData
 from dualrs.storage.header import LABELS
 from dualrs.storage.ledger import Ledger
 from dualrs.theory.bounds import lower
+from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import gaussian_radius
 
 
@@ -44,10 +45,10 @@ def read_labels(ledger: Ledger, alpha: float | None = None) -> Labels:
     """
     header = ledger.header
     if header.rule != LABELS:
-        raise BadData(f"{ledger.path} holds certificates under rule {header.rule}, not labels; run `dualrs label`")
-    level = header.alpha if alpha is None else alpha
+        raise BadData(f"{ledger.path} holds {header.contents}, not labels; run `dualrs label`")
+    level = ErrorBudget(header.alpha if alpha is None else alpha).alpha
     with ledger.snapshot():
-        ids = ledger.complete(header.n * len(header.sigmas))
+        ids = ledger.complete()
         rows = {row.id: row for row in ledger.inputs()}
         votes = ledger.expert_votes(ids)
     truth = np.array([rows[i].label for i in ids], dtype=np.int64)

@@ -7,7 +7,7 @@ the fields that decide votes or certificates, and sentences about what differs b
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from numbers import Integral, Real
@@ -18,6 +18,7 @@ from dualrs.votes import SamplingPlan, Streams
 
 FORMAT = 1  # of the ledger: its tables, its seals and the fields of this header
 LABELS = "labels"  # in place of a rule: votes at every sigma, from which a router's labels are made, no certificate
+ASSIGNED = "assigned"  # likewise: votes of a router alone, which assign a sigma to each training input
 INFORMATIONAL = ("versions", "command", "created")  # may differ between two halves of one run
 
 
@@ -32,7 +33,7 @@ class Header:
     n: int
     sigmas: tuple[float, ...]
     sigma_e: float | None = None
-    classes: int
+    classes: int  # 0 where sigmas are assigned, as no classifier votes there
     image_shape: tuple[int, int, int]
     batch_size: int
     dtype: str
@@ -60,10 +61,16 @@ class Header:
             self._set(name, _text(name, getattr(self, name)))
         if not self.sigmas or len(set(self.sigmas)) != len(self.sigmas) or min(self.sigmas) <= 0:
             raise BadSetting(f"sigmas must be different positive numbers, got {self.sigmas}")
-        if self.classes < 1 or len(self.image_shape) != 3:
-            raise BadSetting(
-                f"a run needs classes and images of three dimensions, got {self.classes}, {self.image_shape}"
-            )
+        if self.rule == ASSIGNED:
+            if self.classes or self.sigma_e is None:
+                raise BadSetting(
+                    f"where sigmas are assigned, a router votes and no classifier; got {self.classes} classes and "
+                    f"sigma_e {self.sigma_e}"
+                )
+        elif self.classes < 1:
+            raise BadSetting(f"a run needs classes, got {self.classes}")
+        if len(self.image_shape) != 3:
+            raise BadSetting(f"images have three dimensions, got {self.image_shape}")
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -78,16 +85,29 @@ class Header:
         """Which streams of votes an input has."""
         return Streams(self.sigmas, self.classes, self.sigma_e)
 
+    @property
+    def certifies(self) -> bool:
+        """Whether the run ends in certificates, and not in votes to train with."""
+        return self.rule not in (LABELS, ASSIGNED)
+
+    @property
+    def contents(self) -> str:
+        """What a ledger of this run holds, in words."""
+        names = {LABELS: "labels", ASSIGNED: "assigned sigmas"}
+        return names.get(self.rule, f"certificates under rule {self.rule}")
+
     @cached_property
     def fingerprint(self) -> str:
         """Hex digest of the deciding fields: equal for two runs whose votes may be put together."""
         deciding = {name: getattr(self, name) for name in _deciding()}
         return hashlib.blake2b(_canonical(deciding).encode(), digest_size=16).hexdigest()
 
-    def differences(self, given: "Header") -> list[str]:
+    def differences(self, given: "Header", *, apart_from: Collection[str] = ()) -> list[str]:
         """A sentence for each deciding field in which ``given`` departs from this header, with both values."""
         sentences = []
         for name in _deciding():
+            if name in apart_from:
+                continue
             ours, theirs = getattr(self, name), getattr(given, name)
             if name == "models":
                 for model in sorted({*ours, *theirs}):

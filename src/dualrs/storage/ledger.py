@@ -5,21 +5,24 @@ for a resumed run, a verification or a report. Rows go into an open transaction 
 the process at any moment loses at most what was not committed.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 import numpy as np
 
 from dualrs.certificates import Certificate
 from dualrs.errors import ForeignLedger, LedgerError
-from dualrs.storage.database import Database
+from dualrs.storage.database import Database, Row
 from dualrs.storage.header import Header
 from dualrs.storage.rows import Blocks, Concluded, InputRow, Rows, named
 from dualrs.votes import Counts, DualVotes, Stream, Tally, Unit, Votes
+
+_Held = TypeVar("_Held")
 
 _AT_ONCE = 500  # inputs asked for in one query; SQLite bounds the number of parameters
 
@@ -55,7 +58,7 @@ class Ledger:
         database = Database.founding(Path(path), (header.fingerprint, text, rows.seal("header", text)))
         try:
             ledger = cls(database)
-            ledger._trust_header()
+            ledger.trust_header()
             if differences := ledger.header.differences(header):
                 raise ForeignLedger(
                     f"{path} belongs to another run: {'; '.join(differences)}. "
@@ -166,17 +169,36 @@ class Ledger:
 
     def absorb(self, shard: "Ledger") -> None:
         """Take in all rows of a ledger of the same run over other inputs, or none of them; commits."""
-        shard._trust_header()
+        shard.trust_header()
         if differences := self.header.differences(shard.header):
             raise ForeignLedger(f"{shard.path} is no shard of {self.path}: {'; '.join(differences)}")
+        with self._all_or_none(), shard.snapshot():
+            self.add_inputs(shard.inputs())
+            for unit, counts in shard._units("SELECT * FROM votes"):
+                self.record(unit, counts)
+            for input_id, concluded in shard.certificates().items():
+                self.conclude(input_id, concluded.certificate, concluded.seconds)
+
+    def take_over(self, other: "Ledger", streams: Collection[Stream]) -> int:
+        """Copy the votes of some streams on the inputs of this run from a ledger of another run, or none; commits.
+
+        That this run would draw the same votes is for the caller to know. All votes of the other ledger are looked at,
+        so that a damaged one is refused. Returns how many votes are new here.
+        """
+        before = self._votes_held()
+        with self._all_or_none(), other.snapshot():
+            shared = {row.id for row in other.inputs()} & self._inputs.keys()
+            for unit, counts in other._units("SELECT * FROM votes"):
+                if unit.stream in streams and unit.input_id in shared:
+                    self.record(unit, counts)
+        return self._votes_held() - before
+
+    @contextmanager
+    def _all_or_none(self) -> Iterator[None]:
+        """Commit what is written within; undo it if anything goes wrong."""
         self.commit()
         try:
-            with shard.snapshot():
-                self.add_inputs(shard.inputs())
-                for unit, counts in shard._units("SELECT * FROM votes"):
-                    self.record(unit, counts)
-                for input_id, concluded in shard.certificates().items():
-                    self.conclude(input_id, concluded.certificate, concluded.seconds)
+            yield
             self.commit()
         except BaseException:
             self.database.rollback()
@@ -185,10 +207,14 @@ class Ledger:
 
     # Reading
 
+    def trust_header(self) -> None:
+        """Refuse a ledger whose header was altered."""
+        if self.header_damage is not None:
+            raise LedgerError(f"{self.path}: {self.header_damage}. No row of it is used; `dualrs verify` says more")
+
     def inputs(self) -> list[InputRow]:
         """The inputs of the run in the order of their positions."""
-        self._trust_header()
-        return [self.rows.input(row) for row in self.database.rows("SELECT * FROM inputs ORDER BY position, id")]
+        return list(self._read(self.rows.input, "SELECT * FROM inputs ORDER BY position, id"))
 
     def concluded(self) -> set[str]:
         """The inputs that have a certificate."""
@@ -196,9 +222,8 @@ class Ledger:
 
     def certificates(self) -> dict[str, Concluded]:
         """The certificates as recorded, by input, in the order of positions."""
-        self._trust_header()
         query = "SELECT c.* FROM certificates c LEFT JOIN inputs i ON i.id = c.input ORDER BY i.position, c.input"
-        return dict(map(self.rows.certificate, self.database.rows(query)))
+        return dict(self._read(self.rows.certificate, query))
 
     def tally(self, input_id: str) -> Tally:
         """The votes on one input so far, block by block: where a resumed run goes on."""
@@ -215,12 +240,22 @@ class Ledger:
         """The class votes on some inputs, in this order, sigma by sigma."""
         return self.header.streams.gather_experts(self._sums(ids), self.header.plan)
 
-    def complete(self, votes: int) -> list[str]:
-        """The inputs that have this many votes in all, in the order of positions."""
+    def router_votes(self, ids: Sequence[str]) -> Votes:
+        """The router's votes on some inputs, in this order."""
+        return self.header.streams.gather_router(self._sums(ids), self.header.plan)
+
+    def complete(self) -> list[str]:
+        """The inputs that have every vote which is planned in any stream, in the order of positions."""
+        votes = sum(self.header.plan.votes(stream.part) for stream in self.rows.answers)
         query = """
             SELECT i.id FROM inputs i JOIN votes v ON v.input = i.id
             GROUP BY i.id HAVING sum(v.stop - v.start) = ? ORDER BY i.position, i.id"""
         return [row[0] for row in self.database.rows(query, (votes,))]
+
+    def sampled(self, stream: Stream) -> set[str]:
+        """The inputs that have votes of a stream."""
+        query = "SELECT DISTINCT input FROM votes WHERE stage = ? AND part = ? AND sigma = ?"
+        return {row[0] for row in self.database.rows(query, _address(stream))}
 
     def _sums(self, ids: Sequence[str]) -> list[Tally]:
         """One tally per input, with one entry per stream: the sum over its units."""
@@ -238,13 +273,25 @@ class Ledger:
     def first_unit(self, stream: Stream) -> tuple[Unit, Counts] | None:
         """One recorded unit of a stream, for a resumed run to draw again and compare; None if there is none."""
         query = "SELECT * FROM votes WHERE stage = ? AND part = ? AND sigma = ? LIMIT 1"
-        for unit, counts in self._units(query, (stream.stage.value, stream.part.value, stream.sigma)):
+        for unit, counts in self._units(query, _address(stream)):
             return unit, counts.astype(np.int64)
         return None
 
     def _units(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[Unit, Blocks]]:
-        self._trust_header()
-        return map(self.rows.unit, self.database.rows(query, values))
+        return self._read(self.rows.unit, query, values)
+
+    def _read(self, unpack: Callable[[Row], _Held], query: str, values: Sequence[object] = ()) -> Iterator[_Held]:
+        """What the rows hold that a query gives; where one is damaged, the file is named too, as two may be open."""
+        self.trust_header()
+        for row in self.database.rows(query, values):
+            try:
+                held = unpack(row)
+            except LedgerError as damage:
+                raise LedgerError(f"{self.path}: {damage}") from damage
+            yield held
+
+    def _votes_held(self) -> int:
+        return int(next(self.database.rows("SELECT coalesce(sum(stop - start), 0) FROM votes"))[0])
 
     def _certificate(self, input_id: str) -> Certificate | None:
         for row in self.database.rows("SELECT * FROM certificates WHERE input = ?", (input_id,)):
@@ -259,9 +306,9 @@ class Ledger:
         if input_id not in self._inputs:
             raise LedgerError(f"{self.path} has no input {input_id}; add_inputs names the inputs of a run first")
 
-    def _trust_header(self) -> None:
-        if self.header_damage is not None:
-            raise LedgerError(f"{self.path}: {self.header_damage}. No row of it is used; `dualrs verify` says more")
+
+def _address(stream: Stream) -> tuple[str, str, float]:
+    return stream.stage.value, stream.part.value, stream.sigma
 
 
 def _header_damage(header: Header, fingerprint: str, text: str, seal: str, rows: Rows) -> str | None:

@@ -65,6 +65,8 @@ def derive(ledger: Ledger, rule: str | None = None, alpha: float | None = None) 
     ``rule`` and ``alpha`` are the run's own unless given. Another one is for looking at: choosing a rule or alpha
     after seeing the votes is not covered by its guarantee.
     """
+    if not ledger.header.certifies:
+        raise BadTable(f"{ledger.path} holds {ledger.header.contents}, and no certificates; run `dualrs certify`")
     chosen = rule_named(ledger.header.rule if rule is None else rule)
     level = ledger.header.alpha if alpha is None else alpha
     chosen.check(ledger.header.plan, level)

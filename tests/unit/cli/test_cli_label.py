@@ -87,6 +87,7 @@ def test_ledger_of_labels_is_verified_and_gives_no_certificate(dualrs, folder):
     ("words", "sentence"),
     [
         pytest.param(("--alpha", "1e-30"), "gives no radius at alpha = 1e-30", id="too few votes"),
+        pytest.param(("--alpha", "0"), "alpha must lie strictly between 0 and 1", id="alpha zero"),
         pytest.param(("--data", "net.py:unlabelled"), "has no labels", id="no labels"),
         pytest.param(("--expert", "0.5=net.py:classifier"), "give either --classifier", id="both"),
         pytest.param(("--sigmas", "0.5,0.5"), "must be different", id="equal sigmas"),
@@ -109,3 +110,48 @@ def test_labels_are_not_resumed_with_another_network(dualrs, folder):
     code, _, err = dualrs("certify", "-o", "a.ledger", "--sigma", "0.25", *WORDS[:2], *WORDS[4:], *LOOSE)
     assert code == 2
     assert "belongs to another run" in err
+
+
+EXPERTS = ("--expert", "0.25=net.py:classifier", "--expert", "0.5=net.py:other")
+
+
+def test_an_exchanged_expert_is_all_that_votes_again(dualrs, folder):
+    (folder / "net.py").write_text((folder / "net.py").read_text() + "\nother = Half([0.9, 0.5, 0.1]).eval()\n")
+    dualrs("label", "-o", "old.ledger", *WORDS, *LOOSE)
+    dualrs("label", "-o", "fresh.ledger", *EXPERTS, *WORDS[2:], *LOOSE)
+    code, out, err = dualrs("label", "-o", "new.ledger", *EXPERTS, *WORDS[2:], *LOOSE, "--reuse", "old.ledger")
+    assert code == 0, err
+    assert "took over 720 votes from old.ledger" in out
+    assert np.array_equal(radii(folder / "new.ledger").radii, radii(folder / "fresh.ledger").radii)
+    code, out, _ = dualrs("label", "-o", "new.ledger", *EXPERTS, *WORDS[2:], *LOOSE, "--reuse", "old.ledger")
+    assert code == 0
+    assert "took over 0 votes" in out
+    assert "new.ledger: labels of 12 inputs; nothing was altered" in dualrs("verify", "new.ledger")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        pytest.param(("--reuse", "absent.ledger"), "there is no ledger", id="no such ledger"),
+        pytest.param(("--reuse", "net.py"), "is not a ledger", id="no ledger"),
+        pytest.param(("--reuse", "old.ledger", "--seed", "1"), "seed is 0 on record but 1", id="another seed"),
+        pytest.param(("--reuse", "old.ledger", "--sigmas", "1.0"), "it has no votes at sigma 1", id="other sigmas"),
+    ],
+)
+def test_reuse_is_refused_in_a_sentence(dualrs, folder, words, sentence):
+    dualrs("label", "-o", "old.ledger", *WORDS, *LOOSE)
+    code, out, err = dualrs("label", "-o", "new.ledger", *WORDS, *LOOSE, *words)
+    assert code == 2
+    assert sentence in err
+    assert "Traceback" not in out + err
+    assert not (folder / "new.ledger").exists()
+
+
+def test_no_rule_and_no_impossible_alpha_apply_to_labels(dualrs):
+    dualrs("label", "-o", "a.ledger", *WORDS, *LOOSE)
+    code, _, err = dualrs("show", "a.ledger", "--rule", "cohen")
+    assert code == 2
+    assert "a.ledger holds labels, and no certificates; leave out --rule" in err
+    code, _, err = dualrs("show", "a.ledger", "--alpha", "2")
+    assert code == 2
+    assert "alpha must lie strictly between 0 and 1" in err

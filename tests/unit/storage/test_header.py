@@ -97,6 +97,11 @@ def test_plan_and_streams():
         {"sigmas": (0.5, 0.5)},
         {"sigmas": (0.5, -1.0)},
         {"classes": 0},
+        {"classes": -1},
+        {"rule": "labels", "classes": 0},
+        {"rule": "assigned"},
+        {"rule": "assigned", "classes": -1},
+        {"rule": "assigned", "classes": 0, "sigma_e": None},
         {"image_shape": (32, 32)},
         {"rule": 3},
         {"models": {"router": 1}},
@@ -106,6 +111,30 @@ def test_plan_and_streams():
 def test_nonsense_is_refused(changes):
     with pytest.raises(BadSetting):
         a_header(**changes)
+
+
+def test_classes_may_be_none_only_where_sigmas_are_assigned():
+    header = a_header(rule="assigned", classes=0, n0=0)
+    assert Header.from_json(header.to_json()) == header
+    assert header.streams == Streams((0.25, 0.5, 1.0), 0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("header", "contents", "certifies"),
+    [
+        (a_header(), "certificates under rule fusion", True),
+        (one_stage_header(rule="labels"), "labels", False),
+        (a_header(rule="assigned", classes=0), "assigned sigmas", False),
+    ],
+    ids=["certify", "label", "assign"],
+)
+def test_what_a_ledger_holds(header, contents, certifies):
+    assert (header.contents, header.certifies) == (contents, certifies)
+
+
+def test_differences_may_leave_out_fields():
+    ours, theirs = a_header(), a_header(alpha=0.5, seed=8)
+    assert ours.differences(theirs, apart_from=("alpha",)) == ["seed is 7 on record but 8 was given"]
 
 
 @pytest.mark.parametrize(

@@ -364,3 +364,56 @@ def test_plan_of_the_cases_has_units_of_several_lengths():
         1000,
         300,
     ]
+
+
+class TestVotesOfAnotherRun:
+    OTHERS = (Stream(Stage.CLASS, Part.ESTIMATION, 0.25), Stream(Stage.CLASS, Part.SELECTION, 0.25))
+    VOTES = 50 + 2300  # of these streams, on one input
+
+    def test_some_streams_are_copied_under_seals_of_this_run(self, path, tmp_path):
+        other = finished(tmp_path / "other", a_header(alpha=0.1), count=4)
+        with Ledger.create_or_resume(path, a_header()) as ledger, Ledger.open(other) as earlier:
+            ledger.add_inputs((name, i, i % 5) for i, name in enumerate(names(6)[2:], 2))
+            assert ledger.take_over(earlier, self.OTHERS) == 2 * self.VOTES
+            assert ledger.take_over(earlier, self.OTHERS) == 0
+            assert ledger.sampled(self.OTHERS[0]) == {"toy/2", "toy/3"}
+            assert ledger.sampled(Stream(Stage.CLASS, Part.ESTIMATION, 0.5)) == set()
+        with Ledger.open(path) as ledger, Ledger.open(other) as earlier:
+            assert verify(ledger) == []
+            assert ledger.concluded() == set()
+            (ours, *_), (theirs, *_) = (some.expert_votes(["toy/2", "toy/3"]) for some in (ledger, earlier))
+            assert votes_equal(ours, theirs)
+        seals = [look(p, "SELECT seal FROM votes WHERE input = 'toy/2' AND sigma = 0.25") for p in (path, other)]
+        assert not set(seals[0]) & set(seals[1])
+
+    def test_all_or_none(self, path, tmp_path):
+        other = finished(tmp_path / "other", a_header(alpha=0.1))
+        edit(other, "UPDATE votes SET seal = 'x' WHERE input = 'toy/5'")
+        with Ledger.create_or_resume(path, a_header()) as ledger:
+            ledger.add_inputs((name, i, i % 5) for i, name in enumerate(names(6)))
+            with Ledger.open(other) as earlier, pytest.raises(LedgerError, match="other: input toy/5"):
+                ledger.take_over(earlier, self.OTHERS)
+            ledger.record(*a_unit(ledger.header, "toy/0"))  # of use still
+        assert look(path, "SELECT count(*) FROM inputs") == [(6,)]
+        assert look(path, "SELECT count(*) FROM votes") == [(1,)]
+
+    def test_votes_that_differ_from_those_here_are_refused(self, path, tmp_path):
+        other = finished(tmp_path / "other", a_header(alpha=0.1), count=2)
+        with Ledger.create_or_resume(path, a_header()) as ledger:
+            ledger.add_inputs((name, i, i % 5) for i, name in enumerate(names(2)))
+            unit, counts = next(f for f in units_of(ledger.header, "toy/1", seed=9) if f[0].stream == self.OTHERS[0])
+            ledger.record(unit, counts)
+            with Ledger.open(other) as earlier, pytest.raises(LedgerError, match="holds other votes there"):
+                ledger.take_over(earlier, self.OTHERS)
+        assert look(path, "SELECT count(*) FROM votes") == [(1,)]
+
+    def test_complete_inputs_have_every_planned_vote(self, path):
+        with Ledger.create_or_resume(path, a_header(rule="labels", sigma_e=None)) as ledger:
+            ledger.add_inputs((name, 9 - i, 0) for i, name in enumerate(names(3)))
+            for name in names(3):
+                *units, last = units_of(ledger.header, name)
+                for unit, counts in units:
+                    ledger.record(unit, counts)
+                if name != "toy/1":
+                    ledger.record(*last)
+            assert ledger.complete() == ["toy/2", "toy/0"]
