@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dualrs.version import __version__
 
 if TYPE_CHECKING:
+    from dualrs.bundle import load_bundle
     from dualrs.certificates import ABSTAIN, Certificate, Certificates, Outcome, Prediction, Predictions
     from dualrs.errors import DualrsError, DualrsWarning
     from dualrs.smoothed import DualSmoothed, Smoothed
@@ -24,6 +25,7 @@ _HOMES = {
     "Prediction": "certificates",
     "Predictions": "certificates",
     "Smoothed": "smoothed",
+    "load_bundle": "bundle",
 }
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "Predictions",
     "Smoothed",
     "__version__",
+    "load_bundle",
 ]
 
 

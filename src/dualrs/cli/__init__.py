@@ -4,10 +4,12 @@ import sys
 
 import typer
 
+from dualrs.cli.assign import assign
 from dualrs.cli.data import data_app
 from dualrs.cli.label import label
 from dualrs.cli.ledgers import export, import_, merge, show, verify
 from dualrs.cli.models import evaluate, models
+from dualrs.cli.rounds import recipe_app, rounds
 from dualrs.cli.sample import certify, predict
 from dualrs.cli.train import train_app
 from dualrs.errors import DualrsError
@@ -35,12 +37,15 @@ for command, name in (
     (import_, "import"),
     (merge, "merge"),
     (label, "label"),
+    (assign, "assign"),
+    (rounds, "rounds"),
     (models, "models"),
     (evaluate, "evaluate"),
 ):
     app.command(name)(command)
 app.add_typer(train_app, name="train")
 app.add_typer(data_app, name="data")
+app.add_typer(recipe_app, name="recipe")
 
 
 @app.callback(invoke_without_command=True)
