@@ -39,7 +39,6 @@ _BATCHES = 4  # that a rate is measured on
 class Cost:
     """What a step takes: inputs, noisy images for each, and how many a second pass here; None if that is not known."""
 
-    step: str
     product: str
     inputs: int | None
     images_per_input: int
@@ -65,7 +64,7 @@ def estimate(recipe: Recipe | RoundsRecipe) -> Iterator[Cost]:
 def _of_certify(recipe: Recipe) -> Iterator[Cost]:
     stages = 1 if recipe.model.router is None else 2
     each = stages * (recipe.certify.n0 + recipe.certify.n)
-    yield _cost("certify", "a ledger", recipe.data, "::", each, lambda data: _votes(build_model(recipe), data))
+    yield _cost("certificates", recipe.data, "::", each, lambda data: _votes(build_model(recipe), data))
 
 
 def _of_rounds(recipe: RoundsRecipe) -> Iterator[Cost]:
@@ -84,20 +83,18 @@ def _of_rounds(recipe: RoundsRecipe) -> Iterator[Cost]:
                 measured[kind] = _rate(recipe, kind, data)
             return measured[kind]
 
-        yield _cost(step.kind, step.product, recipe.data, inputs, each, measure)
+        yield _cost(step.product, recipe.data, inputs, each, measure)
 
 
-def _cost(
-    step: str, product: str, section: DataSection, inputs: str, each: int, measure: Callable[[Dataset], float]
-) -> Cost:
+def _cost(product: str, section: DataSection, inputs: str, each: int, measure: Callable[[Dataset], float]) -> Cost:
     """A step whose data or networks are not at hand is part of the plan all the same."""
     count: int | None = None
     try:
         data = build_data(section)
         count = len(parse_inputs(inputs, len(data.ids)))
-        return Cost(step, product, count, each, measure(data))
+        return Cost(product, count, each, measure(data))
     except DualrsError as error:
-        return Cost(step, product, count, each, None, first_line(error))
+        return Cost(product, count, each, None, first_line(error))
 
 
 def _rate(recipe: RoundsRecipe, kind: Kind, data: Dataset) -> float:

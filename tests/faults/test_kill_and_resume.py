@@ -171,7 +171,7 @@ def test_killed_process_loses_nothing(tmp_path):
 def test_interrupted_process_says_how_to_go_on(tmp_path):
     job = Job(tmp_path, "paper")
     ledger = tmp_path / "run.ledger"
-    process = job.start(ledger, pause=0.03)
+    process = job.start(ledger, pause=0.1)
     wait_for(lambda: (recorded(ledger) or 0) >= 10, process)
     code, complaints = kill(process, signal.SIGINT)
     assert code == 130

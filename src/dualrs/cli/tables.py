@@ -12,7 +12,7 @@ from dualrs.report.labels import Labels
 from dualrs.report.summary import Summary
 from dualrs.theory.radius import round_down
 
-_COST = ("inputs", "noisy images each", "in all", "a second", "time")
+_COST = ("inputs", "images each", "in all", "a second", "time")
 
 
 def print_summary(summary: Summary, title: str, unfinished: int = 0) -> None:
@@ -78,10 +78,9 @@ def print_costs(costs: Iterable[Cost], title: str) -> None:
     with console.status("measuring the networks on a few batches"):
         for cost in costs:
             found.append(cost)
-    table = Table("step", "makes", *(Column(name, justify="right") for name in _COST))
+    table = Table(Column("makes", no_wrap=True), *(Column(name, justify="right") for name in _COST))
     for cost in found:
         table.add_row(
-            cost.step,
             cost.product,
             _or_unknown(cost.inputs),
             f"{cost.images_per_input:,}",
@@ -90,6 +89,7 @@ def print_costs(costs: Iterable[Cost], title: str) -> None:
             "?" if cost.seconds is None else _time(cost.seconds),
         )
     console.print(table)
+    console.print("images are noisy ones that pass through the networks", highlight=False)
     for reason in dict.fromkeys(cost.unknown for cost in found if cost.unknown):
         console.print(f"[yellow]not measured[/yellow] {reason}", highlight=False)
     if all(cost.seconds is not None for cost in found):
