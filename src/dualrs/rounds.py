@@ -133,17 +133,17 @@ class Rounds:
 
     def _train_router(self, step: Step, made: Made) -> Made:
         settings, start = self.recipe.router, self.recipe.start
+        lessons = read_lessons(made.votes, self.data, self._places(self.recipe.label.inputs))
         objective = RouterObjective(
             sigma_e=start.sigma_e,
             consistency_weight=settings.consistency_weight,
             entropy_weight=settings.entropy_weight,
             noise_copies=settings.noise_copies,
             gate=settings.gate,
-            balanced=start.experts is None if settings.balanced is None else settings.balanced,
+            balanced=not lessons.experts if settings.balanced is None else settings.balanced,
             hard=settings.hard,
         )
         architecture, network = fresh_network(settings.network, settings.shape, self.recipe.seed)
-        lessons = read_lessons(made.votes, self.data, self._places(self.recipe.label.inputs))
         with self.watch.training(step) as report:
             training = Training(
                 out=self.folder / step.product,

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from dualrs.build import Networks, build_data
+from dualrs.build import Networks, build_data, fresh_network, front_of, known_network, trained_reference
 from dualrs.config import DataSection
 from dualrs.errors import BadCheckpoint, BadRecipe, BadSetting
 from dualrs.models.architectures import build
@@ -75,3 +75,58 @@ def test_bundled_images_are_a_dataset():
 def test_resizing_what_cannot_be_resized_is_refused():
     with pytest.raises(BadSetting, match="leave out resize"):
         build_data(DataSection(source="cifar10:subset", resize=64))
+
+
+def test_trained_weights_go_into_what_another_reference_makes(folder):
+    (folder / "own.py").write_text(
+        "from dualrs.models.architectures import build\n"
+        "from dualrs.models.card import Architecture\n"
+        f"head = build(Architecture.model_validate_json({HEAD.model_dump_json()!r}))\n"
+    )
+    plain, trained = Networks(folder)("own.py:head"), Networks(folder)("own.py:head < head.safetensors")
+    assert not torch.equal(plain.head.weight, trained.head.weight)  # and the object of the module is as it was
+    assert torch.equal(trained.head.weight, Networks(folder)("head.safetensors").head.weight)
+
+
+def test_weights_that_do_not_fit_are_refused(folder):
+    with pytest.raises(BadCheckpoint, match="does not fit"):
+        Networks(folder)("net.py:head < head.safetensors")
+
+
+def test_weights_of_own_code_are_not_opened_without_it(folder):
+    card = Card(
+        what="", architecture=Architecture(network="own.py:make"), data="", recipe="", seed=0, cost="", scores={},
+        licence="",
+    )  # fmt: skip
+    save_weights(nn.Linear(2, 2), card, folder / "own.safetensors")
+    with pytest.raises(BadCheckpoint, match=r"write 'own\.py:make < .*own\.safetensors'"):
+        Networks(folder)("own.safetensors")
+
+
+def test_own_network_is_made_from_the_seed(folder):
+    (folder / "own.py").write_text("from torch import nn\ndef make():\n    return nn.Linear(3, 2)\n")
+    reference = f"{folder}/own.py:make"
+    architecture, first = fresh_network(reference, {}, 0)
+    assert architecture == Architecture(network=reference)
+    assert torch.equal(first.weight, fresh_network(reference, {}, 0)[1].weight)
+    assert not torch.equal(first.weight, fresh_network(reference, {}, 1)[1].weight)
+    with pytest.raises(BadRecipe, match="takes no shape"):
+        fresh_network(reference, {"width": 3}, 0)
+
+
+@pytest.mark.parametrize(
+    ("reference", "parts"),
+    [("a:b", (None, "a:b")), ("zoo:d | net.py:x < w.safetensors", ("zoo:d", "net.py:x < w.safetensors"))],
+)
+def test_denoiser_and_network_are_told_apart(reference, parts):
+    assert front_of(reference) == parts
+
+
+def test_what_goes_on_from_our_weights_is_ours(folder):
+    assert known_network(f"{folder}/head.safetensors") == HEAD
+    assert known_network("zoo:cifar10-classifier").network == "lean-resnet"
+    assert known_network("net.py:x < w.safetensors") == Architecture(network="net.py:x")
+    assert known_network("zoo:ffdnet") == Architecture(network="zoo:ffdnet")
+    assert trained_reference(HEAD, folder / "new.safetensors") == f"{folder}/new.safetensors"
+    own = Architecture(network="net.py:x")
+    assert trained_reference(own, folder / "new.safetensors") == f"net.py:x < {folder}/new.safetensors"

@@ -198,8 +198,13 @@ def router(
     copies: Annotated[int, Option(help="Noisy copies of each image in the loss.", rich_help_panel=_OBJECTIVE)] = 2,
     gate: Annotated[str, Option(help="strong, weak or none: w_r.", rich_help_panel=_OBJECTIVE)] = "strong",
     balance: Annotated[
-        bool, Option(help="Weigh every best sigma alike (w_e = 1/q).", rich_help_panel=_OBJECTIVE)
-    ] = True,
+        bool | None,
+        Option(
+            "--balance/--no-balance",
+            help="Weigh every best sigma alike (w_e = 1/q); by default so, but not for experts.",
+            rich_help_panel=_OBJECTIVE,
+        ),
+    ] = None,
     hard: Annotated[bool, Option("--hard", help="Hard labels, for comparison.", rich_help_panel=_OBJECTIVE)] = False,
     network: Network = "lean-resnet",
     shape: Shape = "{}",
@@ -223,10 +228,11 @@ def router(
     from dualrs.training.noise import OneOf
     from dualrs.training.router import RouterObjective
 
-    objective = RouterObjective(sigma_e, consistency, entropy, copies, gate, balance, hard)  # type: ignore[arg-type]
     front = None if behind is None else Networks()(behind)
     architecture, begun = fresh_network(network, _arguments(shape), seed)
     lessons = read_lessons(labels, build_data(_section(data, resize, crop)))
+    balanced = not lessons.experts if balance is None else balance
+    objective = RouterObjective(sigma_e, consistency, entropy, copies, gate, balanced, hard)  # type: ignore[arg-type]
     schedule = Schedule(epochs, batch_size, rate, weight_decay, seed, halve_every)
     levels = OneOf((sigma_e,))
     with _training(out, lessons.images, lessons.held_out, levels, schedule, device, dtype) as training:

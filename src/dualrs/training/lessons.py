@@ -26,9 +26,13 @@ _HELD_OUT = 20  # one in so many
 
 @dataclass(frozen=True)
 class Lessons:
-    """Images and their radii, (images, sigmas), sigmas ascending; and a held-out dataset of best sigmas."""
+    """Images and their radii, (images, sigmas), sigmas ascending; and a held-out dataset of best sigmas.
+
+    ``experts`` says that different networks voted at the sigmas.
+    """
 
     sigmas: tuple[float, ...]
+    experts: bool
     images: TrainingImages
     radii: Tensor
     held_out: Dataset
@@ -42,6 +46,7 @@ def read_lessons(path: Path, dataset: Dataset, among: Sequence[int] | None = Non
                 f"{path} has labels of {ledger.header.dataset}, and {dataset.name} is another dataset; give the same"
             )
         labels = read_labels(ledger)
+        experts = len(set(ledger.header.models.values())) > 1
     if tuple(sorted(labels.sigmas)) != labels.sigmas:
         raise BadData(f"the sigmas of {path} do not rise ({labels.sigmas}); label them in that order")
     chosen = labels.kept if among is None else labels.kept & np.isin(labels.index, np.asarray(among))
@@ -51,7 +56,7 @@ def read_lessons(path: Path, dataset: Dataset, among: Sequence[int] | None = Non
         raise BadData(f"{path} has {len(places)} inputs with a positive radius, too few to train on; label more inputs")
     held_out = _HeldOut(dataset, places[aside].tolist(), radii[aside].argmax(axis=1).tolist())
     images = TrainingImages(dataset, places[~aside].tolist())
-    return Lessons(labels.sigmas, images, torch.from_numpy(radii[~aside]), held_out)
+    return Lessons(labels.sigmas, experts, images, torch.from_numpy(radii[~aside]), held_out)
 
 
 class _HeldOut:

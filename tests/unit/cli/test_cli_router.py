@@ -82,6 +82,36 @@ def test_labels_make_a_router_that_certifies(dualrs, problem):
     assert "0.5 " in out
 
 
+def test_classifier_is_fine_tuned_at_the_sigmas_that_the_router_assigns(dualrs, problem):
+    dualrs(*LABEL)
+    dualrs(*ROUTER)
+    short = ("--data", "p.py:train", "--test", "p.py:test", "--epochs", "1", "--batch-size", "32")
+    shape = ("--shape", '{"widths": [8], "blocks": [1]}', "--sigma", "0.25,0.5")
+    code, _, err = dualrs("train", "classifier", "c.safetensors", *short, *shape)
+    assert code == 0, err
+    code, out, err = dualrs(
+        "assign", "-o", "a.ledger", "--router", "r.safetensors", *SIGMAS, "--sigma-e", "0.5", "--data", "p.py:train",
+        "--n", "40",
+    )  # fmt: skip
+    assert code == 0, err
+    tune = ("train", "classifier", "t.safetensors", "--from", "c.safetensors", "--sigma-from", "a.ledger", *short)
+    code, out, err = dualrs(*tune)
+    assert code == 0, err
+    cards = [json.loads((problem / f"{name}.json").read_text()) for name in "ct"]
+    assert cards[0]["architecture"] == cards[1]["architecture"]
+    assert cards[1]["what"].endswith("a sigma per image")
+    assert set(cards[1]["scores"]) == {f"greys accuracy sigma={s}" for s in ("0.25", "0.5")}
+    weights = (problem / "t.safetensors").read_bytes()
+    assert weights != (problem / "c.safetensors").read_bytes()
+    (problem / "a.ledger").rename(problem / "b.ledger")
+    code, _, err = dualrs(*tune)
+    assert code == 2
+    assert "a.ledger" in err
+    code, out, err = dualrs(*tune[:6], "b.ledger", *tune[7:])  # the same training, from a file of another name
+    assert code == 0, err
+    assert weights == (problem / "t.safetensors").read_bytes()
+
+
 def test_labels_of_other_data_are_refused(dualrs, problem):
     dualrs(*LABEL)
     code, _, err = dualrs(*ROUTER[:5], "--data", "p.py:other", *QUICK)
