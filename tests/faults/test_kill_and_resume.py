@@ -83,6 +83,11 @@ PATIENCE = 60.0  # seconds until the test gives up on a phase
 DUALRS = Path(sys.executable).with_name("dualrs")
 
 
+def hear_interrupts():
+    """A test run in the background of a shell ignores interrupts, and its children would with it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Job:
     """One command line in its own folder, started as often as needed."""
 
@@ -100,6 +105,7 @@ class Job:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=hear_interrupts,
         )
 
 
@@ -171,7 +177,7 @@ def test_killed_process_loses_nothing(tmp_path):
 def test_interrupted_process_says_how_to_go_on(tmp_path):
     job = Job(tmp_path, "paper")
     ledger = tmp_path / "run.ledger"
-    process = job.start(ledger, pause=0.1)
+    process = job.start(ledger, pause=0.03)
     wait_for(lambda: (recorded(ledger) or 0) >= 10, process)
     code, complaints = kill(process, signal.SIGINT)
     assert code == 130
