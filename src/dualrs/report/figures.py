@@ -1,48 +1,238 @@
-"""Figures in paper form: certified accuracy against radius.
+"""Figures in paper form: accuracy against radius, the best sigma, regret, slack, p_A, and why one radius is what it is.
 
-Enters: results with labels, by name. Leaves: a picture file, in the format of its suffix.
+Enters: results with labels, or what `diagnostics` and `gallery` measured, by name. Leaves: a picture file, in the
+format of its suffix.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualrs.errors import BadTable
 from dualrs.extras import need
 from dualrs.files import whole_file
 from dualrs.report.accuracy import certified_accuracy
+from dualrs.report.diagnostics import SHARES, SPLITS, Ecdf, FixedRadii, confidence_penalty
+from dualrs.report.gallery import Copies, Why, top_classes
 from dualrs.storage.results import Results
+from dualrs.theory.bounds import Floats
+from dualrs.theory.radius import round_down
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")  # told apart by the colour-blind too
+_DASHES = ("-", "--", ":", "-.")  # tell curves apart where the colours come again
 _SUFFIXES = (".png", ".svg", ".pdf")
+_SIZE = (6.4, 4.0)
 
 
 def draw_accuracy(methods: Mapping[str, Results], path: Path, title: str = "") -> None:
     """Draw certified accuracy against radius, one exact step curve per method."""
+    furthest = max((float(r.radius.max(initial=0.0)) for r in methods.values()), default=0.0)
+    with _picture(path, title) as axes:
+        for (name, results), (colour, dash) in zip(methods.items(), _pens(), strict=False):  # pens never end
+            jumps = np.unique(np.concatenate([[0.0], results.radius[results.correct & (results.radius > 0)]]))
+            accuracy = 100 * certified_accuracy(results, jumps.tolist())
+            # certified up to and including its own radius, and not beyond
+            axes.step(
+                [*jumps, furthest * 1.05], [*accuracy, 0.0], where="pre", color=colour, ls=dash, lw=1.8, label=name
+            )
+        axes.set_xlim(0, furthest * 1.05 or 1)
+        axes.set_ylim(0, 100)
+        axes.set_xlabel("L2 radius")
+        axes.set_ylabel("certified accuracy (%)")
+        _legend(axes, methods)
+
+
+def draw_best_sigma(runs: Mapping[str, FixedRadii], path: Path, title: str = "") -> None:
+    """Draw for how many inputs each sigma gives the largest radius; Figure 1 of the paper, left."""
+    sigmas = sorted({sigma for fixed in runs.values() for sigma in fixed.sigmas})
+    width = 0.8 / len(runs)
+    with _picture(path, title) as axes:
+        for k, ((name, fixed), (colour, _)) in enumerate(zip(runs.items(), _pens(), strict=False)):
+            share = dict(zip(fixed.sigmas, 100 * fixed.best_counts / max(len(fixed.radii), 1), strict=True))
+            nowhere = 100 - sum(share.values()) if len(fixed.radii) else 0.0
+            heights = [*(share.get(sigma, 0.0) for sigma in sigmas), nowhere]
+            places = np.arange(len(heights)) + (k - (len(runs) - 1) / 2) * width
+            bars = axes.bar(places, heights, width, color=colour, label=name)
+            axes.bar_label(bars, fmt="%.0f", fontsize=8)
+        axes.set_xticks(range(len(sigmas) + 1), [*(f"{sigma:g}" for sigma in sigmas), "none"])
+        axes.set_xlabel("sigma with the largest certified radius")
+        axes.set_ylabel("inputs (%)")
+        _legend(axes, runs)
+
+
+def draw_radius_sigma(fixed: FixedRadii, ids: Sequence[str], path: Path, title: str = "") -> None:
+    """Draw the radius of some inputs against sigma; Figure 1 of the paper, right."""
+    rising = np.argsort(fixed.sigmas)
+    with _picture(path, title) as axes:
+        for name, (colour, dash) in zip(ids, _pens(), strict=False):
+            if name not in fixed.ids:
+                raise BadTable(f"there is no input {name} with all votes; the first is {fixed.ids[0]}")
+            radii = fixed.radii[fixed.ids.index(name)][rising]
+            axes.plot(np.asarray(fixed.sigmas)[rising], radii, color=colour, ls=dash, marker="o", ms=4, label=name)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("sigma")
+        axes.set_ylabel("certified radius of the true class")
+        axes.legend(frameon=False, fontsize=8)
+
+
+def draw_regret(runs: Mapping[str, FixedRadii], path: Path, title: str = "") -> None:
+    """Draw the ECDF of Delta R_c = R*_c - R_c; its intercept is the share of inputs with an optimal sigma."""
+    found = {name: Ecdf.of(fixed.regret) for name, fixed in runs.items()}
+    with _picture(path, title) as axes:
+        _steps(axes, found, lambda ecdf: ecdf.up_to(0.0))
+        axes.axhline(100, color="black", ls="--", lw=0.8)  # a router that always names the best sigma
+        axes.set_xlim(left=0)
+        axes.set_xlabel("regret: radius of the best sigma less that of the chosen one")
+
+
+def draw_slack(runs: Mapping[str, Floats], path: Path, title: str = "") -> None:
+    """Draw the ECDF of Delta R_sigma = R_sigma - R_c; below zero, the routing holds the radius down."""
+    found = {name: Ecdf.of(slack) for name, slack in runs.items()}
+    with _picture(path, title) as axes:
+        _steps(axes, found, lambda ecdf: ecdf.below(0.0))
+        axes.axvline(0, color="black", ls="--", lw=0.8)
+        axes.set_xlabel("slack: radius of the routing less that of the class")
+
+
+def draw_p_a(runs: Mapping[str, Floats], path: Path, title: str = "") -> None:
+    """Draw the ECDF of p_A, the share of votes for the true class at the chosen sigma; in brackets, up to one half."""
+    found = {name: Ecdf.of(shares) for name, shares in runs.items()}
+    with _picture(path, title) as axes:
+        _steps(axes, found, lambda ecdf: ecdf.up_to(0.5))
+        axes.axvline(0.5, color="black", ls="--", lw=0.8)
+        axes.set_xlim(0, 1)
+        axes.set_xlabel("share of votes for the true class")
+
+
+def draw_penalty(path: Path, title: str = "") -> None:
+    """Draw the table of the confidence penalty: the radius at each share of votes under each split alpha : beta."""
+    rows = confidence_penalty()
+    width = 0.8 / len(SPLITS)
+    with _picture(path, title or "sigma 1, n 100,000, alpha + beta = 0.001, the class limits") as axes:
+        for k, (split, (colour, _)) in enumerate(zip(SPLITS, _pens(), strict=False)):
+            radii = [row.radius for row in rows if row.split == split]
+            places = np.arange(len(SHARES)) + (k - (len(SPLITS) - 1) / 2) * width
+            bars = axes.bar(places, radii, width, color=colour, label=f"{split[0]}:{split[1]}")
+            axes.bar_label(bars, fmt="%.4f", fontsize=7)  # the digits that the paper prints
+        axes.set_xticks(range(len(SHARES)), [f"{share:g}" for share in SHARES])
+        axes.set_xlabel("share of votes for the class")
+        axes.set_ylabel("certified radius")
+        axes.legend(frameon=False, title="alpha : beta")
+
+
+def draw_why(why: Why, path: Path, copies: Copies | None = None, names: Sequence[str] | None = None) -> None:
+    """Draw one input's radius explained: its images if there are any, the votes as bars, the radii, the limit."""
+    stages = (["router"] if why.router is not None else []) + [f"sigma {s:g}" for s in why.sigmas]
+    pictures = _picture_rows(why, copies)
+    rows = len(pictures) + 2
+    with _canvas(path, (2.1 * len(stages) + 0.6, 1.7 * rows + 0.5)) as figure:
+        figure.suptitle(f"{why.id}: {why.certificate}\n{why.reason(names)}", fontsize=8, wrap=True)
+        grid = figure.add_gridspec(rows, len(stages))
+        for row, (kind, images) in enumerate(pictures):
+            for column, (stage, image) in enumerate(zip(stages, images, strict=True)):
+                axes = figure.add_subplot(grid[row, column])
+                axes.set_axis_off()
+                if image is not None:
+                    shown = image.transpose(1, 2, 0) if image.shape[0] == 3 else image[0]
+                    axes.imshow(shown, cmap="gray", vmin=0, vmax=255)
+                    axes.set_title(f"{kind}, {stage}" if row else kind, fontsize=7)
+        for column, (stage, bars) in enumerate(zip(stages, _bars(why, names), strict=True)):
+            axes = figure.add_subplot(grid[rows - 2, column])
+            axes.set_title(f"votes, {stage}", fontsize=7)
+            if not bars:
+                axes.set_axis_off()
+                axes.text(0.5, 0.5, "not asked", ha="center", fontsize=7, transform=axes.transAxes)
+                continue
+            labels, shares = list(bars), list(bars.values())
+            axes.barh(range(len(labels)), shares, color=_COLOURS[0])
+            axes.set_yticks(range(len(labels)), labels, fontsize=6)
+            axes.set_xlim(0, 1)
+            axes.invert_yaxis()
+            axes.tick_params(axis="x", labelsize=6)
+        axes = figure.add_subplot(grid[rows - 1, :])
+        radii = why.radii()
+        found = axes.barh(range(len(radii)), list(radii.values()), color=_COLOURS[1])
+        axes.bar_label(found, [round_down(r) for r in radii.values()], fontsize=6, padding=2)
+        axes.set_yticks(range(len(radii)), list(radii), fontsize=6)
+        axes.invert_yaxis()
+        axes.margins(x=0.15)
+        axes.tick_params(axis="x", labelsize=6)
+        axes.set_title("radii", fontsize=7)
+
+
+def _picture_rows(why: Why, copies: Copies | None) -> list[tuple[str, list[NDArray[np.uint8] | None]]]:
+    """Rows of images, a column per stage: the input, its noisy copies, its denoised copies."""
+    if copies is None:
+        return []
+    stages = len(why.sigmas) + (why.router is not None)
+    rows: list[tuple[str, list[NDArray[np.uint8] | None]]] = [("input", [copies.image, *[None] * (stages - 1)])]
+    for kind, images in (("noisy", copies.noisy), ("denoised", copies.denoised)):
+        if any(image is not None for image in images):
+            rows.append((kind, list(images)))
+    return rows
+
+
+def _bars(why: Why, names: Sequence[str] | None) -> Iterator[dict[str, float]]:
+    """Shares of votes by answer, for the router and for each sigma; empty where it was not sampled."""
+    if why.router is not None:
+        yield {f"{s:g}": count / why.router.sum() for s, count in zip(why.sigmas, why.router, strict=True)}
+    for counts in why.experts:
+        yield {} if counts is None else {n: k / counts.sum() for n, k in top_classes(counts, names)}
+
+
+def _steps(axes: "Axes", found: Mapping[str, Ecdf], intercept: Callable[[Ecdf], float]) -> None:
+    """One step curve per distribution function, in percent, its intercept in the legend."""
+    ends = [value for ecdf in found.values() for value in (ecdf.values[0], ecdf.values[-1])]
+    for (name, ecdf), (colour, dash) in zip(found.items(), _pens(), strict=False):
+        x = [min(ends), *ecdf.values, max(ends)]
+        y = [0.0, *(100 * ecdf.share), 100.0]
+        axes.step(x, y, where="post", color=colour, ls=dash, lw=1.8, label=f"{name} ({100 * intercept(ecdf):.1f}%)")
+    axes.set_ylim(0, 102)
+    axes.set_ylabel("inputs (%)")
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _pens() -> Iterator[tuple[str, str]]:
+    """Colours and dashes, each pair once before any comes again."""
+    return cycle((colour, dash) for dash in _DASHES for colour in _COLOURS)
+
+
+def _legend(axes: "Axes", named: Mapping[str, object]) -> None:
+    if len(named) > 1:
+        axes.legend(frameon=False, fontsize=8)
+
+
+@contextmanager
+def _picture(path: Path, title: str) -> Iterator["Axes"]:
+    """Axes to draw one diagram on."""
+    with _canvas(path, _SIZE) as figure:
+        axes = figure.add_subplot()
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.grid(axis="y", color="#dddddd", lw=0.6)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        yield axes
+
+
+@contextmanager
+def _canvas(path: Path, size: tuple[float, float]) -> Iterator["Figure"]:
+    """A figure, written to its file when all of it is drawn."""
     if path.suffix not in _SUFFIXES:
         raise BadTable(f"a picture ends in {', '.join(_SUFFIXES)}; got {path}")
     need("matplotlib", "figures", "drawing")
     from matplotlib.figure import Figure  # draws without a window or a global state
 
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.add_subplot()
-    furthest = max(float(r.radius.max(initial=0.0)) for r in methods.values())
-    for (name, results), colour in zip(methods.items(), _COLOURS, strict=False):
-        jumps = np.unique(np.concatenate([[0.0], results.radius[results.correct & (results.radius > 0)]]))
-        accuracy = 100 * certified_accuracy(results, jumps.tolist())
-        # certified up to and including its own radius, and not beyond
-        axes.step([*jumps, furthest * 1.05], [*accuracy, 0.0], where="pre", color=colour, lw=1.8, label=name)
-    axes.set_xlim(0, furthest * 1.05 or 1)
-    axes.set_ylim(0, 100)
-    axes.set_xlabel("L2 radius")
-    axes.set_ylabel("certified accuracy (%)")
-    axes.set_title(title, fontsize=10, loc="left")
-    axes.grid(axis="y", color="#dddddd", lw=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    if len(methods) > 1:
-        axes.legend(frameon=False)
+    figure = Figure(figsize=size, layout="constrained")
+    yield figure
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file:
         figure.savefig(file, format=path.suffix[1:], dpi=160)

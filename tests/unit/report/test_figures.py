@@ -1,14 +1,28 @@
 """Figures: the curve that is drawn is the accuracy that is tabulated."""
 
+import re
 import sys
 
 import numpy as np
 import pytest
+from report_cases import a_header, made
 
-from dualrs.errors import BadTable, MissingExtra
+from dualrs.errors import BadTable, MissingExtra, UnusableVotes
 from dualrs.report import figures
 from dualrs.report.accuracy import certified_accuracy
-from dualrs.report.figures import draw_accuracy
+from dualrs.report.diagnostics import FixedRadii
+from dualrs.report.figures import (
+    draw_accuracy,
+    draw_best_sigma,
+    draw_p_a,
+    draw_penalty,
+    draw_radius_sigma,
+    draw_regret,
+    draw_slack,
+    draw_why,
+)
+from dualrs.report.gallery import Copies, explain
+from dualrs.storage import Ledger
 from dualrs.storage.results import Results
 
 
@@ -59,3 +73,91 @@ def test_without_matplotlib_the_command_that_installs_it_is_named(tmp_path, monk
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtra, match=r"pip install 'dualrs\[figures\]'"):
         figures.draw_accuracy({"fusion": SOME}, tmp_path / "a.png")
+
+
+def test_no_method_is_left_out_however_many_there_are(tmp_path):
+    names = [f"method {k}" for k in range(13)]
+    draw_accuracy(dict.fromkeys(names, SOME), tmp_path / "a.svg")
+    assert len(shapes(tmp_path / "a.svg")) >= 13
+
+
+def shapes(path):
+    """The different pens, colour and dashes, of an SVG."""
+    return set(re.findall(r'style="(fill: none; stroke[^"]*)"', path.read_text()))
+
+
+FIXED = FixedRadii(
+    ids=("a", "b", "c", "d"),
+    sigmas=(0.5, 0.25),
+    radii=np.array([[0.5, 0.2], [0.0, 0.3], [0.7, 0.1], [0.0, 0.0]]),
+    chosen=np.array([0, 0, 1, 0]),
+)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """What is put on axes: legends, bars and lines as they are asked for."""
+    from matplotlib.axes import Axes
+
+    calls = []
+    for name in ("step", "bar", "plot"):
+        real = getattr(Axes, name)
+
+        def spy(self, *args, _real=real, _name=name, **options):
+            calls.append((_name, args, options))
+            return _real(self, *args, **options)
+
+        monkeypatch.setattr(Axes, name, spy)
+    return calls
+
+
+def test_best_sigma_has_a_bar_per_sigma_and_one_for_none(tmp_path, drawn):
+    draw_best_sigma({"one": FIXED, "two": FIXED}, tmp_path / "a.png")
+    assert [list(args[1]) for _, args, _ in drawn] == [[25.0, 50.0, 25.0]] * 2  # sigma 0.25, sigma 0.5, none
+
+
+def test_radius_is_drawn_against_rising_sigma(tmp_path, drawn):
+    draw_radius_sigma(FIXED, ["c", "a"], tmp_path / "a.png")
+    assert [(list(args[0]), list(args[1])) for _, args, _ in drawn] == [
+        ([0.25, 0.5], [0.1, 0.7]),
+        ([0.25, 0.5], [0.2, 0.5]),
+    ]
+
+
+def test_an_input_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(BadTable, match="no input z with all votes; the first is a"):
+        draw_radius_sigma(FIXED, ["z"], tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())
+
+
+def test_intercepts_stand_in_the_legend(tmp_path, drawn):
+    draw_regret({"dual": FIXED}, tmp_path / "a.png")
+    draw_slack({"dual": np.array([-1.0, -0.5, 0.0, 2.0])}, tmp_path / "b.png")
+    draw_p_a({"dual": np.array([0.1, 0.5, 0.6, 0.9, 1.0])}, tmp_path / "c.png")
+    assert [options["label"] for kind, _, options in drawn if kind == "step"] == [
+        "dual (50.0%)",
+        "dual (50.0%)",
+        "dual (40.0%)",
+    ]
+
+
+def test_regret_without_a_router_is_refused(tmp_path):
+    with pytest.raises(UnusableVotes, match="no router voted"):
+        draw_regret({"labels": FixedRadii(FIXED.ids, FIXED.sigmas, FIXED.radii, None)}, tmp_path / "a.png")
+
+
+def test_penalty_shows_the_digits_of_the_paper(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("matplotlib").rcParams, "svg.fonttype", "none")  # letters, not outlines
+    draw_penalty(tmp_path / "a.svg")
+    assert all(digits in (tmp_path / "a.svg").read_text() for digits in ("2.2877", "0.8256", "0.2409"))
+
+
+@pytest.mark.parametrize(("images", "only_chosen"), [(True, False), (False, True)])
+def test_why_is_drawn_with_and_without_images_and_experts(tmp_path, images, only_chosen):
+    header = a_header(rule="paper", votes="needed" if only_chosen else "all")
+    with Ledger.open(made(tmp_path / "run.ledger", header, count=2, only_chosen=only_chosen)) as ledger:
+        why = explain(ledger)[0]
+    image = np.zeros((3, 8, 8), dtype=np.uint8)
+    copies = Copies(image, [image] * 4, [None, image, image, image]) if images else None
+    draw_why(why, tmp_path / "why.png", copies)
+    assert (tmp_path / "why.png").stat().st_size > 5000

@@ -1,0 +1,64 @@
+"""The images behind a ledger, where they can be opened: for the page, and for `why`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dualrs.cli.options import from_here
+from dualrs.errors import BadData, BadSetting, DualrsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualrs.config import DataSection
+    from dualrs.data.dataset import Dataset
+    from dualrs.storage import Header
+
+_CIFAR10 = "cifar10/"  # how the names of its splits begin in headers
+
+
+def given_data(data: str | None, resize: int | None, crop: int | None) -> "DataSection | None":
+    """What the options of a command say about data; None if nothing."""
+    from dualrs.config import DataSection
+
+    source = from_here(data, Path.cwd())
+    if source is None and (resize is not None or crop is not None):
+        raise BadSetting("--resize and --crop go with --data; say where the images are")
+    return None if source is None else DataSection(source=source, resize=resize, crop=crop)
+
+
+def open_data(header: "Header", given: "DataSection | None") -> "tuple[Dataset | None, str]":
+    """The dataset of a run, or None and a sentence that says why not.
+
+    What is given must be the run's own data. If nothing is, the splits of CIFAR-10 are found by their names.
+    """
+    if given is not None:
+        from dualrs.build import build_data
+
+        dataset = build_data(given)
+        if dataset.fingerprint != header.dataset_fingerprint:
+            raise BadData(
+                f"{given.source} is not the data of the run, {header.dataset}: images, ids or labels differ; give what "
+                "the run was given, or nothing for a report without images"
+            )
+        return dataset, ""
+    if not header.dataset.startswith(_CIFAR10):
+        return None, f"No images: say where {header.dataset} is with --data."
+    from dualrs.data.sources import open_dataset
+
+    try:
+        found = open_dataset(header.dataset.replace("/", ":", 1))
+    except DualrsError as error:
+        return None, f"No images: {error}."
+    if found is None or found.fingerprint != header.dataset_fingerprint:
+        return None, f"No images: {header.dataset} on this machine is not the data of the run."
+    return found, ""
+
+
+def class_names(header: "Header", dataset: "Dataset | None") -> "Sequence[str] | None":
+    """What the classes of a run are called, if the dataset tells."""
+    if header.dataset.startswith(_CIFAR10):
+        from dualrs.data.cifar10 import CLASSES
+
+        return CLASSES
+    names = getattr(dataset, "classes", None)
+    return names if names is not None and len(names) == header.classes else None

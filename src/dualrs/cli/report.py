@@ -1,0 +1,211 @@
+"""The commands that draw from ledgers: report makes a page, figure a picture in paper form."""
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from dualrs.cli.ledgers import OtherRule
+from dualrs.cli.options import Crop, Data, Resize
+from dualrs.errors import BadSetting
+
+if TYPE_CHECKING:
+    from dualrs.config import DataSection
+    from dualrs.report.page import Pictures, Run
+    from dualrs.storage import Ledger, Results
+
+Files = Annotated[
+    list[str], Argument(help="Ledgers of `dualrs certify`, each as FILE or NAME=FILE.", show_default=False)
+]
+OptionalFiles = Annotated[
+    list[str] | None, Argument(metavar="[LEDGERS]...", help="Ledgers, each as FILE or NAME=FILE.", show_default=False)
+]
+
+_FIVE = 5  # inputs of Figure 1
+
+
+def report(
+    ledgers: Files,
+    output: Annotated[Path, Option("--output", "-o", help="Where to write the page.")] = Path("report.html"),
+    data: Data = None,
+    resize: Resize = None,
+    crop: Crop = None,
+) -> None:
+    """Make a page of ledgers: accuracy of every method, curves, diagnostics, and each input with its why.
+
+    The page is one file that opens from disk and needs no network. Methods are those that the votes allow: `dualrs
+    certify --all-votes` allows all of them. Images are those of the dataset that the ledger names, where it is at
+    hand; otherwise give it with --data.
+    """
+    from dualrs.cli.pictures import given_data
+    from dualrs.files import whole_file
+    from dualrs.report.page import read_run, write_page
+    from dualrs.version import __version__
+
+    with ExitStack() as stack:
+        opened = _open(ledgers, stack)
+        runs = [read_run(ledger, name) for name, ledger in opened.items()]
+        given = given_data(data, resize, crop)
+        pictures = [_pictures(run, given) for run in runs]
+    command = shlex.join(["dualrs", *sys.argv[1:]])
+    page = write_page(runs, pictures, command=command, version=__version__).encode()
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(output) as file:
+        file.write(page)
+    print(f"wrote {output}, {len(page) / 1e6:.1f} MB")
+
+
+def figure(
+    name: Annotated[
+        str, Argument(help="accuracy, best-sigma, radius-sigma, regret, slack, p-a or penalty.", show_default=False)
+    ],
+    ledgers: OptionalFiles = None,
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="A .png, .svg or .pdf file; NAME.png by default.")
+    ] = None,
+    methods: Annotated[
+        str | None,
+        Option(
+            help="For accuracy: which methods, as sigma-0.5,multiscale,fusion. By default all of one ledger, and the "
+            "own rule of each of several."
+        ),
+    ] = None,
+    rule: OtherRule = None,
+    inputs: Annotated[
+        str | None, Option(help="For radius-sigma: ids of inputs, separated by commas; five by default.")
+    ] = None,
+    title: Annotated[str, Option(help="A title above the diagram.")] = "",
+) -> None:
+    """Draw a figure of the paper from one ledger, or a curve for each of several.
+
+    accuracy: certified accuracy against radius. best-sigma, radius-sigma: which sigma gives the largest radius, and
+    the radius of some inputs against sigma (Figure 1). regret: ECDF of the radius lost to the choice of sigma. slack:
+    ECDF of the radius of the routing less that of the class, under rule paper or --rule. p-a: ECDF of the votes for the
+    true class. penalty: what the router's share of alpha costs; needs no ledger.
+
+    best-sigma, radius-sigma and regret need `dualrs certify --all-votes`; the former two read ledgers of `dualrs label`
+    too.
+    """
+    if name not in _FIGURES:
+        raise BadSetting(f"there is no figure {name!r}; choose among {', '.join(_FIGURES)}")
+    given = {"methods": methods, "rule": rule, "inputs": inputs}
+    takes = {"accuracy": "methods", "slack": "rule", "radius-sigma": "inputs"}.get(name)
+    if odd := [f"--{option}" for option, value in given.items() if value is not None and option != takes]:
+        raise BadSetting(f"figure {name} takes no {' and no '.join(odd)}; leave it out")
+    path = output or Path(f"{name}.png")
+    if name == "penalty" and ledgers:
+        raise BadSetting("figure penalty comes from the formulas alone; leave out the ledgers")
+    if name != "penalty" and not ledgers:
+        raise BadSetting(f"say of which ledgers to draw {name}: dualrs figure {name} FILE...")
+    with ExitStack() as stack:
+        _FIGURES[name](_open(ledgers or [], stack), path, title, (methods or rule or inputs))
+    print(f"drew {path}")
+
+
+def _accuracy(opened: "dict[str, Ledger]", path: Path, title: str, names: str | None) -> None:
+    from dualrs.report.figures import draw_accuracy
+    from dualrs.report.methods import methods
+
+    found: dict[str, Results] = {}
+    for label, ledger in opened.items():
+        chosen = names.split(",") if names else None if len(opened) == 1 else [_own(ledger)]
+        for method in methods(ledger, chosen).values():
+            curve = method.title if len(opened) == 1 else f"{label}, {method.name}" if names else label
+            found[curve] = method.results
+    draw_accuracy(found, path, title)
+
+
+def _own(ledger: "Ledger") -> str:
+    """The method under which a run was certified."""
+    header = ledger.header
+    return f"sigma-{header.sigmas[0]:g}" if header.sigma_e is None else header.rule
+
+
+def _best_sigma(opened: "dict[str, Ledger]", path: Path, title: str, _: str | None) -> None:
+    from dualrs.report.diagnostics import fixed_radii
+    from dualrs.report.figures import draw_best_sigma
+
+    draw_best_sigma({name: fixed_radii(ledger) for name, ledger in opened.items()}, path, title)
+
+
+def _radius_sigma(opened: "dict[str, Ledger]", path: Path, title: str, inputs: str | None) -> None:
+    from dualrs.report.diagnostics import fixed_radii
+    from dualrs.report.figures import draw_radius_sigma
+
+    if len(opened) > 1:
+        raise BadSetting("figure radius-sigma is about the inputs of one ledger; give one")
+    fixed = fixed_radii(next(iter(opened.values())))
+    certified = [i for i, radii in zip(fixed.ids, fixed.radii, strict=True) if radii.max() > 0]
+    ids = inputs.split(",") if inputs else certified[:: max(len(certified) // _FIVE, 1)][:_FIVE]
+    draw_radius_sigma(fixed, ids, path, title)
+
+
+def _regret(opened: "dict[str, Ledger]", path: Path, title: str, _: str | None) -> None:
+    from dualrs.report.diagnostics import fixed_radii
+    from dualrs.report.figures import draw_regret
+
+    draw_regret({name: fixed_radii(ledger) for name, ledger in opened.items()}, path, title)
+
+
+def _slack(opened: "dict[str, Ledger]", path: Path, title: str, rule: str | None) -> None:
+    from dualrs.report.diagnostics import slack
+    from dualrs.report.figures import draw_slack
+    from dualrs.storage import derive
+
+    draw_slack({name: slack(derive(ledger, rule or "paper")[1]) for name, ledger in opened.items()}, path, title)
+
+
+def _p_a(opened: "dict[str, Ledger]", path: Path, title: str, _: str | None) -> None:
+    from dualrs.report.diagnostics import p_a
+    from dualrs.report.figures import draw_p_a
+    from dualrs.storage.results import read_sampled
+
+    draw_p_a({name: p_a(read_sampled(ledger)) for name, ledger in opened.items()}, path, title)
+
+
+def _penalty(opened: "dict[str, Ledger]", path: Path, title: str, _: str | None) -> None:
+    from dualrs.report.figures import draw_penalty
+
+    draw_penalty(path, title)
+
+
+_FIGURES: dict[str, Callable[["dict[str, Ledger]", Path, str, str | None], None]] = {
+    "accuracy": _accuracy,
+    "best-sigma": _best_sigma,
+    "radius-sigma": _radius_sigma,
+    "regret": _regret,
+    "slack": _slack,
+    "p-a": _p_a,
+    "penalty": _penalty,
+}
+
+
+def _open(files: Sequence[str], stack: ExitStack) -> "dict[str, Ledger]":
+    """Ledgers by name: the one given before ``=``, or the file's stem."""
+    from dualrs.storage import Ledger
+
+    opened: dict[str, Ledger] = {}
+    for file in files:
+        name, sign, path = file.partition("=")
+        if not sign or Path(file).exists():
+            name, path = Path(file).stem, file
+        if name in opened:
+            raise BadSetting(f"two ledgers are called {name}; give them names, as NAME=FILE")
+        opened[name] = stack.enter_context(Ledger.open(path))
+    return opened
+
+
+def _pictures(run: "Run", given: "DataSection | None") -> "Pictures":
+    """The images of the inputs that the page shows."""
+    from dualrs.cli.pictures import class_names, open_data
+    from dualrs.report.page import Pictures
+
+    dataset, note = open_data(run.header, given)
+    names = class_names(run.header, dataset)
+    if dataset is None:
+        return Pictures({}, names, note)
+    return Pictures({why.id: dataset.image(why.index) for why in run.shown}, names)

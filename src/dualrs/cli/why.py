@@ -1,0 +1,173 @@
+"""The command why: one input, its votes, its radii, and what limits its certificate."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from dualrs.cli.ledgers import LedgerFile, OtherAlpha, OtherRule
+from dualrs.cli.options import Bundle, Crop, Data, Resize
+from dualrs.errors import BadSetting, BadTable, ForeignLedger
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import nn
+
+    from dualrs.config import DataSection
+    from dualrs.data.images import Pixels
+    from dualrs.report.gallery import Copies, Why
+    from dualrs.smoothed import SmoothedModel
+    from dualrs.storage import Header
+
+_WIDTH = 40  # of a bar of all votes
+
+
+def why(
+    ledger: LedgerFile,
+    input_id: Annotated[
+        str, Argument(metavar="INPUT", help="The id of an input, or its position in the dataset.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="Also draw it, with images where there are any: .png, .svg or .pdf.")
+    ] = None,
+    rule: OtherRule = None,
+    alpha: OtherAlpha = None,
+    recipe: Annotated[
+        Path | None, Option(help="For the denoised copies: the recipe of the run, with its networks and data.")
+    ] = None,
+    model: Bundle = None,
+    data: Data = None,
+    resize: Resize = None,
+    crop: Crop = None,
+) -> None:
+    """Why this radius? Show the votes on one input as bars, its radii, and what limits its certificate.
+
+    The drawing adds the image and the first noisy copy that voted at each sigma, where the data are at hand, and what
+    the denoiser made of it, where --recipe or --model gives the networks.
+    """
+    from dualrs.cli.pictures import class_names, given_data, open_data
+    from dualrs.report.gallery import explain
+    from dualrs.storage import Ledger
+
+    if output is None and (recipe or model or data):
+        raise BadSetting("networks and data are for the drawing; say where to draw: -o FILE.png")
+    with Ledger.open(ledger) as opened:
+        header = opened.header
+        found = _find(explain(opened, rule, alpha), input_id, ledger)
+    if output is None:
+        _print(found, class_names(header, None))
+        return
+
+    from dualrs.report.figures import draw_why
+
+    given = given_data(data, resize, crop)
+    smoothed: SmoothedModel | None = None
+    if recipe is not None or model is not None:
+        smoothed, recorded = _networks(header, recipe, model)
+        given = given or recorded
+    dataset, note = open_data(header, given)
+    names = class_names(header, dataset)
+    _print(found, names)
+    copies = None if dataset is None else _copies(found, header, dataset.image(found.index), smoothed)
+    draw_why(found, output, copies, names)
+    print(" ".join(filter(None, (f"drew {output}.", note))))
+
+
+def _find(every: "Sequence[Why]", wanted: str, ledger: Path) -> "Why":
+    """The input of this id or, if there is none, at this position."""
+    for one in every:
+        if one.id == wanted:
+            return one
+    for one in every:
+        if str(one.index) == wanted:
+            return one
+    known = f"; the first is {every[0].id} at position {every[0].index}" if every else ""
+    raise BadTable(f"{ledger} has no finished input {wanted}, neither by id nor by position{known}")
+
+
+def _print(found: "Why", names: "Sequence[str] | None") -> None:
+    from rich.console import Console
+
+    from dualrs.report.gallery import class_name, top_classes
+    from dualrs.theory.radius import round_down
+
+    console = Console(highlight=False)
+    label = "no label" if found.label is None else f"label: {class_name(found.label, names)}"
+    console.print(f"[bold]{found.id}[/bold] · {found.certificate} · {label}")
+    console.print(found.reason(names))
+    if found.flags:
+        console.print(f"[dim]{' · '.join(found.flags)}[/dim]")
+    if found.router is not None:
+        _print_bars(
+            "votes of the router", [(f"sigma {s:g}", c) for s, c in zip(found.sigmas, found.router, strict=True)]
+        )
+    for sigma, counts in zip(found.sigmas, found.experts, strict=True):
+        rows = None if counts is None else top_classes(counts, names)
+        _print_bars(f"class votes at sigma {sigma:g}{', chosen' * (sigma == found.certificate.sigma_c)}", rows)
+    console.print("[bold]radii[/bold]")
+    for name, radius in found.radii().items():
+        console.print(f"  {name:<20} {round_down(radius)}")
+
+
+def _print_bars(title: str, rows: "Sequence[tuple[str, int]] | None") -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print(f"[bold]{title}[/bold]{'' if rows else ': not asked'}")
+    total = sum(count for _, count in rows or ())
+    width = max((len(name) for name, _ in rows or ()), default=0)
+    for name, count in rows or ():
+        console.print(f"  {name:<{width}} {'█' * round(_WIDTH * count / total)} {count:,}", markup=False)
+
+
+def _networks(header: "Header", recipe: Path | None, bundle: Path | None) -> "tuple[SmoothedModel, DataSection | None]":
+    """The networks of the run, and the data that the recipe names."""
+    from dualrs.build import build_model
+    from dualrs.config import load_recipe
+    from dualrs.votes import Stage
+
+    loaded = load_recipe(recipe, {} if recipe else {"data": "unused:unused"}, bundle=bundle)
+    folder = bundle if bundle is not None or recipe is None else recipe.parent
+    smoothed = build_model(loaded, None if folder is None else folder.resolve())
+    for (stage, sigma), network in smoothed.models.items():
+        name = "router" if stage is Stage.ROUTER else f"class {sigma!r}"
+        if header.models.get(name) != network.fingerprint:
+            raise ForeignLedger(f"the network {name!r} of {bundle or recipe} is not the one that voted in this ledger")
+    return smoothed, loaded.data if recipe else None
+
+
+def _copies(found: "Why", header: "Header", image: "Pixels", smoothed: "SmoothedModel | None") -> "Copies":
+    """The image, the first noisy copy that voted at each stage, and what its denoiser made of that."""
+    import numpy as np
+
+    from dualrs.report.gallery import Copies
+    from dualrs.sampling.noise import NOISE, draw_block
+    from dualrs.votes import Part, Stage, Stream
+
+    if header.noise != NOISE:
+        raise ForeignLedger(f"the noise of this run is {header.noise}, which this version of dualrs does not draw")
+    stages = [] if header.sigma_e is None else [(Stage.ROUTER, header.sigma_e)]
+    stages += [(Stage.CLASS, sigma) for sigma in header.sigmas]
+    noisy, denoised = [], []
+    for stage, sigma in stages:
+        noise = draw_block(header.seed, found.id, Stream(stage, Part.ESTIMATION, sigma), 0, image.size)[0]
+        levels = image.astype(np.int64) + noise.reshape(image.shape)
+        noisy.append(np.clip(levels, 0, 255).astype(np.uint8))
+        network = None if smoothed is None else smoothed.models[(stage, sigma)].module
+        denoised.append(_denoise(getattr(network, "denoiser", None), levels, sigma))
+    return Copies(image, noisy, denoised)
+
+
+def _denoise(denoiser: "nn.Module | None", levels: "NDArray[np.int64]", sigma: float) -> "Pixels | None":
+    """What a denoiser makes of a noisy image in 8-bit levels; None where there is no denoiser."""
+    if denoiser is None:
+        return None
+    import numpy as np
+    import torch
+
+    device = next(denoiser.parameters(), torch.empty(0)).device
+    with torch.inference_mode():
+        clean = denoiser(torch.from_numpy(levels[None]).to(device).float() / 255, sigma)[0]
+    return np.asarray((255 * clean.clamp(0, 1)).round().byte().cpu().numpy())

@@ -1,0 +1,172 @@
+"""Gallery: why an input has the radius that it has.
+
+Enters: a ledger, and images if they are at hand. Leaves: for each input its votes, its radii, and a sentence on what
+limits the certificate.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrs.certificates import Certificate, Outcome, rule
+from dualrs.certificates.certificate import CLASS, ROUTER
+from dualrs.report.diagnostics import choice, compare_sigmas, complete, experts
+from dualrs.storage.ledger import Ledger
+from dualrs.storage.results import UNLABELLED, Sampled, read_sampled
+from dualrs.theory.radius import round_down
+from dualrs.votes import Counts, DualVotes
+
+Image = NDArray[np.uint8]  # (channels, height, width)
+
+SHOWN = 5  # classes of a bar chart; the others are summed
+THUMBNAIL = 64  # pixels of the longer side, so that pages of large images stay small
+
+# The filters of the gallery.
+LIMITED_BY_ROUTER, LIMITED_BY_RIVAL = "limited by router", "limited by rival"
+ABSTAINED, MISROUTED, WRONG = "abstained", "mis-routed", "wrong"
+FLAGS = (LIMITED_BY_ROUTER, LIMITED_BY_RIVAL, ABSTAINED, MISROUTED, WRONG)
+
+
+class Copies(NamedTuple):
+    """An image, and at each stage (router if there is one, then sigma by sigma) a noisy copy and a denoised one."""
+
+    image: Image
+    noisy: Sequence[Image | None]
+    denoised: Sequence[Image | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Why:
+    """One input: its certificate, the votes behind it, and what each sigma alone would give.
+
+    ``router`` and ``experts`` are estimation counts, None where nobody was asked. ``selected`` is the class that the
+    certificate is about, also where it abstains. ``fixed`` has the radius of each sigma alone for the true class,
+    None if some sigma did not vote.
+    """
+
+    id: str
+    index: int
+    label: int | None
+    certificate: Certificate
+    selected: int
+    sigmas: tuple[float, ...]
+    router: Counts | None
+    experts: tuple[Counts | None, ...]
+    fixed: tuple[float, ...] | None
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Which filters of the gallery the input passes."""
+        limit = self.certificate.limited_by
+        claimed = not self.certificate.abstained
+        passed = {
+            LIMITED_BY_ROUTER: limit == ROUTER,
+            LIMITED_BY_RIVAL: limit not in (CLASS, ROUTER),
+            ABSTAINED: not claimed,
+            MISROUTED: self.best is not None and self.best != self.certificate.sigma_c,
+            WRONG: claimed and self.label is not None and self.label != self.certificate.prediction,
+        }
+        return tuple(flag for flag in FLAGS if passed[flag])
+
+    @property
+    def best(self) -> float | None:
+        """The sigma with the largest radius, the chosen one among equals; None if not known or if no sigma has one."""
+        if self.fixed is None or max(self.fixed) <= 0:
+            return None
+        chosen = self.sigmas.index(self.certificate.sigma_c)
+        if self.fixed[chosen] == max(self.fixed):
+            return self.certificate.sigma_c
+        return self.sigmas[self.fixed.index(max(self.fixed))]
+
+    def radii(self) -> dict[str, float]:
+        """The radii behind the certificate by name, none below zero; then those of ``fixed``."""
+        found = {"certified": self.certificate.radius, "class": max(self.certificate.r_c, 0.0)}
+        if self.router is not None:
+            found["routing"] = max(self.certificate.r_sigma, 0.0)
+            for sigma, radius in zip(self.sigmas, self.fixed or (), strict=False):
+                found[f"sigma {sigma:g} alone" if self.label is None else f"label at sigma {sigma:g}"] = radius
+        return found
+
+    def reason(self, names: Sequence[str] | None = None) -> str:
+        """What limits the certificate, in a sentence or two."""
+        certificate = self.certificate
+        chosen = self.sigmas.index(certificate.sigma_c)
+        sigma, counts = f"sigma {certificate.sigma_c:g}", self.experts[chosen]
+        assert counts is not None, "the chosen expert voted"
+        y = class_name(self.selected, names)
+        for_class = f"{counts[self.selected]:,} of {counts.sum():,} votes under {sigma} are for {y}"
+        if certificate.outcome is Outcome.CLASS_UNDECIDED:
+            return f"It abstains: {for_class}, which is too few to show that it wins."
+        class_holds = f"under {sigma} the class stands up to {round_down(certificate.r_c)}"
+        if self.router is None:
+            return f"The class limits it: {for_class}; beyond {round_down(certificate.r_c)} another class might win."
+        routed = f"{self.router[chosen]:,} of {self.router.sum():,} votes of the router are for {sigma}"
+        rival = certificate.limited_by not in (CLASS, ROUTER)
+        other = certificate.limited_by.removeprefix("rival ")
+        doubt = f"sigma {other}, where another class might win" if rival else "another sigma"
+        if certificate.outcome is Outcome.ROUTER_UNDECIDED:
+            return f"It abstains: {routed}, and the true answer might be {doubt}; {class_holds}."
+        beyond = round_down(certificate.r_sigma)
+        if certificate.limited_by == CLASS:
+            return (
+                f"The class limits it: {for_class}; beyond {round_down(certificate.r_c)} another class might win. "
+                f"A change of the routing does no harm up to {beyond}."
+            )
+        return f"The routing limits it: {routed}; beyond {beyond} it might answer {doubt}. Yet {class_holds}."
+
+
+def explain(ledger: Ledger, rule_name: str | None = None, alpha: float | None = None) -> list[Why]:
+    """Why each concluded input has its radius, under the run's own rule and alpha unless others are given."""
+    level = ledger.header.alpha if alpha is None else alpha
+    return explain_votes(read_sampled(ledger), rule_name or ledger.header.rule, level)
+
+
+def explain_votes(sampled: Sampled, rule_name: str, alpha: float) -> list[Why]:
+    """`explain`, from votes that are read already."""
+    votes, asked = sampled.votes, experts(sampled)
+    certificates = rule(rule_name).certify(votes, alpha)
+    _, selected = choice(sampled)
+    fixed = compare_sigmas(sampled, alpha).radii if complete(sampled).all() else None
+    return [
+        Why(
+            id=str(sampled.ids[i]),
+            index=int(sampled.index[i]),
+            label=None if sampled.label[i] == UNLABELLED else int(sampled.label[i]),
+            certificate=certificates[i],
+            selected=int(selected[i]),
+            sigmas=tuple(expert.sigma for expert in asked),
+            router=votes.router.estimation[i] if isinstance(votes, DualVotes) else None,
+            experts=tuple(expert.estimation[i] if expert.estimation[i].any() else None for expert in asked),
+            fixed=None if fixed is None else tuple(fixed[i].tolist()),
+        )
+        for i in range(len(sampled.ids))
+    ]
+
+
+def class_name(number: int, names: Sequence[str] | None) -> str:
+    """How a class is called."""
+    return f"class {number}" if names is None else names[number]
+
+
+def top_classes(counts: Counts, names: Sequence[str] | None, shown: int = SHOWN) -> list[tuple[str, int]]:
+    """The most frequent classes with their votes, most first, and the sum of all others."""
+    order = np.argsort(-counts, kind="stable")
+    order = order[counts[order] > 0]
+    named = [(class_name(int(c), names), int(counts[c])) for c in order[:shown]]
+    rest = int(counts[order[shown:]].sum())
+    return [*named, ("others", rest)] if rest else named
+
+
+def thumbnail(image: Image) -> bytes:
+    """A small PNG of an image of one or three channels."""
+    from PIL import Image as Pictures
+
+    picture = Pictures.fromarray(image[0] if len(image) == 1 else np.ascontiguousarray(image.transpose(1, 2, 0)))
+    picture.thumbnail((THUMBNAIL, THUMBNAIL))
+    packed = BytesIO()
+    picture.save(packed, format="PNG", optimize=True)
+    return packed.getvalue()

@@ -1,0 +1,310 @@
+"""Page: one or several ledgers as one HTML file that opens from disk and asks the network for nothing.
+
+Enters: ledgers, and their images if they are at hand. Leaves: the text of the page: tables as markup, everything that
+moves as JSON for the script beside this file. Curves are drawn by a few hundred lines of our own, since a plotting
+library would weigh more than 500 inputs with their images.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from dualrs.certificates import rule
+from dualrs.errors import BadTable
+from dualrs.report.accuracy import RADII, abstention, average_certified_radius, certified_accuracy
+from dualrs.report.diagnostics import FixedRadii, compare_sigmas, complete, p_a, slack
+from dualrs.report.gallery import FLAGS, Image, Why, explain_votes, thumbnail, top_classes
+from dualrs.report.methods import Method, methods
+from dualrs.storage.header import Header
+from dualrs.storage.ledger import Ledger
+from dualrs.storage.results import read_sampled
+from dualrs.theory.bounds import Floats
+from dualrs.theory.radius import round_down
+from dualrs.votes import DualVotes
+
+MOST_INPUTS = 1000  # of a gallery; more make a page that no browser likes
+_DECIMALS = 4
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A ledger as the page shows it; what its votes do not allow is None, and ``notes`` says what is missing."""
+
+    name: str
+    header: Header
+    methods: Mapping[str, Method]
+    whys: Sequence[Why]
+    fixed: FixedRadii | None
+    slack: Floats | None
+    p_a: Floats
+    notes: tuple[str, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Of which dataset, and which of its inputs, the run is about."""
+        return self.header.dataset_fingerprint, *(why.id for why in self.whys)
+
+    @property
+    def step(self) -> int:
+        """How many inputs there are for each one in the gallery."""
+        return math.ceil(len(self.whys) / MOST_INPUTS)
+
+    @property
+    def shown(self) -> Sequence[Why]:
+        """The inputs of the gallery."""
+        return self.whys[:: self.step]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """The images of a run's inputs by id, and the names of their classes; a note where there are none."""
+
+    images: Mapping[str, Image]
+    names: Sequence[str] | None = None
+    note: str = ""
+
+
+def read_run(ledger: Ledger, name: str) -> Run:
+    """Everything that the page says about a ledger, from its votes."""
+    header = ledger.header
+    sampled = read_sampled(ledger)
+    if not len(sampled.ids):
+        raise BadTable(f"no input of {ledger.path} has a certificate yet; the command that began it goes on")
+    notes = []
+    fixed = routed = None
+    if not complete(sampled).all():
+        notes.append(
+            "The best sigma and the regret of the routing need the votes of every sigma: `dualrs certify --all-votes`."
+        )
+    elif isinstance(sampled.votes, DualVotes):
+        fixed = compare_sigmas(sampled, header.alpha)
+    if isinstance(sampled.votes, DualVotes):
+        routed = slack(rule("paper").certify(sampled.votes, header.alpha))
+    return Run(
+        name=name,
+        header=header,
+        methods=methods(ledger),
+        whys=explain_votes(sampled, header.rule, header.alpha),
+        fixed=fixed,
+        slack=routed,
+        p_a=p_a(sampled),
+        notes=tuple(notes),
+    )
+
+
+def write_page(runs: Sequence[Run], pictures: Sequence[Pictures], *, command: str, version: str) -> str:
+    """The page of some runs with their pictures, in the same order."""
+    names = ", ".join(run.name for run in runs)
+    images = _Images()
+    content = {
+        "flags": FLAGS,
+        "runs": [_run(run, shown, images) for run, shown in zip(runs, pictures, strict=True)],
+        "images": images.packed,
+    }
+    return Template(_asset("page.html")).substitute(
+        title=escape(f"Certified robustness: {names}"),
+        subtitle="<br>".join(escape(_subtitle(run, len(runs) > 1)) for run in runs),
+        marked=_MARKED,
+        headline=_headline(runs),
+        guarantees=_guarantees(runs),
+        runs="\n".join(_header(run) for run in runs),
+        version=escape(version),
+        command=escape(command),
+        style=_asset("page.css"),
+        script=_asset("page.js"),
+        # `<` could end the script element that holds the data
+        data=json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+    )
+
+
+# Tables
+
+
+_MARKED = (
+    'The best of a column is marked <span class="best">so</span> among runs over the same inputs; methods in italics '
+    "are no certificates."
+)
+
+
+def _headline(runs: Sequence[Run]) -> str:
+    """Accuracy at radii, abstention, ACR and votes of every method; the best certificate of each column marked."""
+    best = {run: np.zeros(len(RADII)) for run in runs}
+    for run in runs:
+        for other in runs:
+            if other.inputs == run.inputs:
+                tables = [
+                    certified_accuracy(m.results) for m in other.methods.values() if _certifies(m) and _labelled(m)
+                ]
+                best[run] = np.max([best[run], *tables], axis=0)
+    reached = min(int(np.max([(b > 0).sum() for b in best.values()])) + 1, len(RADII))  # one column of zeros ends it
+    cells = "".join(f'<th scope="col">{radius:g}</th>' for radius in RADII[:reached])
+    more = '<th scope="col" class="gap">abstained</th><th scope="col">ACR</th><th scope="col">votes</th>'
+    lines = [
+        '<table class="headline"><thead>',
+        f'<tr><th scope="col">method</th>{cells}{more}</tr></thead><tbody>',
+    ]
+    for run in runs:
+        if len(runs) > 1:
+            lines.append(
+                f'<tr class="group"><th scope="rowgroup">{escape(run.name)}</th><td colspan="{reached + 3}"></td></tr>'
+            )
+        lines += [_row(method, best[run][:reached]) for method in run.methods.values()]
+    return "\n".join([*lines, "</tbody></table>"])
+
+
+def _row(method: Method, best: Floats) -> str:
+    results, certifies = method.results, _certifies(method)
+    cells, acr = f'<td colspan="{len(best)}">no labels</td>', "–"
+    if _labelled(method):
+        accuracy = certified_accuracy(results)[: len(best)]
+        marks = [' class="best"' if certifies and a == b > 0 else "" for a, b in zip(accuracy, best, strict=True)]
+        cells = "".join(f"<td{mark}>{100 * a:.1f}</td>" for a, mark in zip(accuracy, marks, strict=True))
+        acr = round_down(average_certified_radius(results), 3)
+    votes = f"{method.votes_per_input.mean():,.0f}" if len(method.votes_per_input) else "–"
+    return (
+        f'<tr{"" if certifies else " class=bare"}><th scope="row">{escape(method.title)}</th>{cells}'
+        f'<td class="gap">{100 * abstention(results):.1f}</td><td>{acr}</td><td>{votes}</td></tr>'
+    )
+
+
+def _guarantees(runs: Sequence[Run]) -> str:
+    found = {method.title: method.guarantee for run in runs for method in run.methods.values()}
+    return _definitions((escape(title), escape(sentence)) for title, sentence in found.items())
+
+
+def _header(run: Run) -> str:
+    """The header of a run, its command first."""
+    fields = json.loads(run.header.to_json())
+    command, models = fields.pop("command"), fields.pop("models")
+    fields |= {f"network {name}": digest for name, digest in models.items()}
+    rows = _definitions((escape(name.replace("_", " ")), escape(_plain(value))) for name, value in fields.items())
+    return (
+        f"<details><summary><strong>{escape(run.name)}</strong>: {escape(run.header.contents)}</summary>"
+        f"<p>Made by</p><pre>{escape(command)}</pre>{rows}</details>"
+    )
+
+
+def _definitions(rows: Iterable[tuple[str, str]]) -> str:
+    return "<dl>" + "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows) + "</dl>"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v}" for k, v in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else "none" if value is None else str(value)
+
+
+def _subtitle(run: Run, several: bool) -> str:
+    header = run.header
+    text = (
+        f"{header.dataset}, {len(run.whys):,} inputs · rule {header.rule} · alpha {header.alpha:g} · n {header.n:,} "
+        f"· n0 {header.n0:,} · seed {header.seed}"
+    )
+    return f"{run.name}: {text}" if several else text
+
+
+def _certifies(method: Method) -> bool:
+    return not method.guarantee.startswith("none")  # the oracle, and levels that do not add up to alpha
+
+
+def _labelled(method: Method) -> bool:
+    return bool(method.results.labelled.all())
+
+
+# What the script reads
+
+
+class _Images:
+    """PNGs as text, each once, as runs over the same data share them."""
+
+    def __init__(self) -> None:
+        self.packed: list[str] = []
+        self._places: dict[tuple[str, str], int] = {}
+
+    def place(self, dataset: str, input_id: str, image: Image) -> int:
+        """Where an image is in the list."""
+        key = dataset, input_id
+        if key not in self._places:
+            self._places[key] = len(self.packed)
+            self.packed.append(base64.b64encode(thumbnail(image)).decode())
+        return self._places[key]
+
+
+def _run(run: Run, shown: Pictures, images: _Images) -> Json:
+    notes = [shown.note] if shown.note else []
+    if run.step > 1:
+        notes.append(f"One of {run.step} inputs is here; `dualrs why` shows any of them.")
+    return {
+        "name": run.name,
+        "inputs": len(run.whys),
+        "classes": None if shown.names is None else list(shown.names),
+        "sigmas": list(run.header.sigmas),
+        "sigma_e": run.header.sigma_e,
+        "curves": [_curve(run, method) for method in run.methods.values() if _labelled(method)],
+        "diagnostics": {
+            "best": None if run.fixed is None else _best(run.fixed),
+            "regret": None if run.fixed is None else _rising(run.fixed.regret),
+            "slack": None if run.slack is None else _rising(run.slack),
+            "p_a": _rising(run.p_a),
+            "notes": run.notes,
+        },
+        "gallery": [_input(run, i, shown, images) for i in range(0, len(run.whys), run.step)],
+        "gallery_notes": notes,
+    }
+
+
+def _curve(run: Run, method: Method) -> Json:
+    results = method.results
+    certified = results.radius[results.correct & (results.radius > 0)]
+    # Rounded down, a radius reaches any r of as many decimals just if it did before.
+    radii = [float(round_down(r, _DECIMALS)) for r in np.sort(certified).tolist()]
+    own = method.name == run.header.rule or run.header.sigma_e is None
+    return {"title": method.title, "own": own, "radii": radii}
+
+
+def _best(fixed: FixedRadii) -> list[tuple[str, int]]:
+    counts = fixed.best_counts.tolist()
+    named = [(f"sigma {sigma:g}", count) for sigma, count in zip(fixed.sigmas, counts, strict=True)]
+    return [*named, ("none", len(fixed.radii) - sum(counts))]
+
+
+def _rising(values: Floats) -> list[float]:
+    return [round(v, 6) for v in np.sort(values).tolist()]
+
+
+def _input(run: Run, i: int, shown: Pictures, images: _Images) -> Json:
+    why = run.whys[i]
+    image = shown.images.get(why.id)
+    return {
+        "id": why.id,
+        "index": why.index,
+        "label": why.label,
+        "selected": why.selected,
+        "radius": round_down(why.certificate.radius, _DECIMALS),
+        "sigma": why.certificate.sigma_c,
+        "outcome": why.certificate.outcome.value,
+        "flags": why.flags,
+        "reason": why.reason(shown.names),
+        "radii": [(name, round_down(radius, _DECIMALS)) for name, radius in why.radii().items()],
+        "methods": {
+            method.name: (int(method.results.prediction[i]), round_down(float(method.results.radius[i]), _DECIMALS))
+            for method in run.methods.values()
+        },
+        "router": None if why.router is None else why.router.tolist(),
+        "votes": [None if counts is None else top_classes(counts, shown.names) for counts in why.experts],
+        "image": None if image is None else images.place(run.header.dataset_fingerprint, why.id, image),
+    }
+
+
+def _asset(name: str) -> str:
+    return (resources.files(__package__) / name).read_text(encoding="utf-8")

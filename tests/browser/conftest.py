@@ -1,0 +1,56 @@
+"""A page of two runs in a real browser; skipped where there is none."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "report"))  # the ledgers of the report's own tests
+
+from chromium import NAMES, Browser, find
+from report_cases import a_header, made
+
+from dualrs.report.page import Pictures, read_run, write_page
+from dualrs.storage import Ledger
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory):
+    """The page on disk, and the runs in it."""
+    folder = tmp_path_factory.mktemp("report")
+    paths = [
+        made(folder / "all.ledger", count=40),
+        made(folder / "few.ledger", a_header(seed=1, rule="paper"), count=9),
+    ]
+    runs = []
+    for path in paths:
+        with Ledger.open(path) as ledger:
+            runs.append(read_run(ledger, path.stem))
+    rng = np.random.default_rng(0)
+    images = {why.id: rng.integers(0, 256, (3, 8, 8), dtype=np.uint8) for why in runs[0].whys}
+    pictures = [Pictures(images, ("cat", "dog", "owl", "<b>emu</b>")), Pictures({}, note="No images.")]
+    page = folder / "report.html"
+    page.write_text(write_page(runs, pictures, command="dualrs report", version="0"), encoding="utf-8")
+    return page, runs
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory):
+    program = find()
+    if program is None:
+        pytest.skip(f"no browser on this machine: none of {', '.join(NAMES)} is on the path")
+    with Browser(program, tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chromium, report):
+    """The page, freshly opened at the width of a desktop; a test that leaves a complaint on the console fails."""
+    chromium.errors.clear()
+    chromium.resize(1280)
+    chromium.prefer("light")
+    chromium.open(report[0])
+    chromium.wait("document.querySelectorAll('#accuracy-chart path').length > 0")
+    yield chromium
+    assert chromium.errors == []

@@ -1,0 +1,225 @@
+"""The commands report, figure and why, used as a user would."""
+
+import json
+import re
+
+import pytest
+
+DENOISED = '''
+import torch
+from torch import nn
+
+from net import Half, data
+
+
+class Halved(nn.Module):
+    """A denoiser that greys everything, so that its copies are known."""
+
+    def forward(self, noisy, sigma):
+        return torch.full_like(noisy, 0.5)
+
+
+denoiser = Halved().eval()
+'''
+
+RECIPE = """
+data = "net.py:data"
+[model]
+router = "net.py:router"
+classifier = "den.py:denoiser | net.py:classifier"
+sigmas = [0.1, 0.2]
+sigma_e = 0.2
+[certify]
+n = 100
+n0 = 20
+"""
+
+
+@pytest.fixture
+def ledger(dualrs, two_stages, folder):
+    code, _, err = dualrs("certify", *two_stages, "--all-votes", "-o", "run.ledger")
+    assert code == 0, err
+    return folder / "run.ledger"
+
+
+def content(page):
+    found = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)
+    return json.loads(found[1])
+
+
+def test_report_without_the_data_says_how_to_add_images(dualrs, ledger, folder):
+    code, out, err = dualrs("report", ledger, "-o", "new/page.html")
+    assert code == 0, err
+    assert re.fullmatch(r"wrote new/page.html, 0.\d MB\n", out)
+    assert content(folder / "new" / "page.html")["runs"][0]["gallery_notes"] == [
+        "No images: say where net.py:data is with --data."
+    ]
+    assert f"dualrs report {ledger} -o new/page.html" in (folder / "new" / "page.html").read_text()
+
+
+def test_report_with_the_data_has_an_image_of_every_input(dualrs, ledger, folder):
+    code, _, err = dualrs("report", f"mine={ledger}", "--data", "net.py:data")
+    assert code == 0, err
+    found = content(folder / "report.html")
+    assert found["runs"][0]["name"] == "mine"
+    assert len(found["images"]) == 12
+
+
+def test_other_data_are_refused(dualrs, ledger):
+    code, _, err = dualrs("report", ledger, "--data", "net.py:unlabelled")
+    assert code == 2
+    assert "is not the data of the run, net.py:data" in err
+
+
+def test_two_ledgers_of_one_name_are_refused(dualrs, ledger):
+    code, _, err = dualrs("report", ledger, ledger)
+    assert code == 2
+    assert "two ledgers are called run; give them names, as NAME=FILE" in err
+
+
+@pytest.mark.parametrize("command", [("report",), ("figure", "accuracy"), ("why",)])
+def test_a_foreign_file_is_refused(dualrs, folder, command):
+    (folder / "foreign.ledger").write_text("no ledger")
+    code, _, err = dualrs(*command, "foreign.ledger", *(("3",) if command == ("why",) else ()))
+    assert code == 2
+    assert "foreign.ledger" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("name", ["accuracy", "best-sigma", "radius-sigma", "regret", "slack", "p-a"])
+def test_figures_are_drawn_from_a_ledger(dualrs, ledger, folder, name):
+    code, out, err = dualrs("figure", name, ledger, "-o", "out/figure.svg")
+    assert code == 0, err
+    assert out == "drew out/figure.svg\n"
+    assert (folder / "out" / "figure.svg").stat().st_size > 2000
+
+
+def test_penalty_needs_no_ledger(dualrs, folder):
+    assert dualrs("figure", "penalty")[:2] == (0, "drew penalty.png\n")
+    assert (folder / "penalty.png").exists()
+
+
+def test_several_ledgers_are_several_curves(dualrs, ledger, monkeypatch):
+    from dualrs.report import figures
+
+    drawn = {}
+    monkeypatch.setattr(figures, "draw_accuracy", lambda methods, path, title: drawn.update(methods))
+    assert dualrs("figure", "accuracy", f"weak={ledger}", f"strong={ledger}")[0] == 0
+    assert list(drawn) == ["weak", "strong"]
+    drawn.clear()
+    assert dualrs("figure", "accuracy", f"a={ledger}", f"b={ledger}", "--methods", "sigma-0.1,paper")[0] == 0
+    assert list(drawn) == ["a, sigma-0.1", "a, paper", "b, sigma-0.1", "b, paper"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("nothing", "run.ledger"), "there is no figure 'nothing'; choose among accuracy, best-sigma"),
+        (("accuracy",), "say of which ledgers to draw accuracy"),
+        (("penalty", "run.ledger"), "leave out the ledgers"),
+        (("p-a", "run.ledger", "--rule", "paper"), "figure p-a takes no --rule"),
+        (("radius-sigma", "a=run.ledger", "b=run.ledger"), "about the inputs of one ledger"),
+        (("radius-sigma", "run.ledger", "--inputs", "99"), "there is no input 99 with all votes"),
+        (("accuracy", "run.ledger", "-o", "a.gif"), "a picture ends in .png, .svg, .pdf"),
+    ],
+)
+def test_misuse_of_figure_is_one_sentence(dualrs, ledger, words, sentence):
+    code, _, err = dualrs("figure", *words)
+    assert code == 2
+    assert sentence in err
+
+
+def test_a_figure_whose_votes_are_missing_says_what_to_run(dualrs, two_stages):
+    assert dualrs("certify", *two_stages, "--rule", "paper", "-o", "few.ledger")[0] == 0
+    code, _, err = dualrs("figure", "regret", "few.ledger")
+    assert code == 2
+    assert "dualrs certify --all-votes" in err
+
+
+def test_figure_1_reads_labels_too(dualrs, folder):
+    words = ("--classifier", "net.py:classifier", "--sigmas", "0.1,0.2,0.4", "--data", "net.py:data", "--n", "100")
+    code, _, err = dualrs("label", *words, "-o", "labels.ledger")
+    assert code == 0, err
+    assert dualrs("figure", "best-sigma", "labels.ledger")[0] == 0
+    assert dualrs("figure", "radius-sigma", "labels.ledger", "--inputs", "0,3")[0] == 0
+
+
+def test_why_prints_votes_radii_and_limit(dualrs, ledger):
+    code, out, err = dualrs("why", ledger, "0")
+    assert code == 0, err
+    assert "label: class 0" in out
+    assert "limits it" in out
+    assert re.search(r"votes of the router\n +sigma 0.1 █+ \d+", out)
+    assert re.search(r"class votes at sigma 0.1, chosen\n +class 0 █+ \d+", out)
+    assert re.search(r"certified +0\.\d{4}", out)
+    assert re.search(r"label at sigma 0.2 +0\.\d{4}", out)
+
+
+def test_why_under_another_rule(dualrs, ledger):
+    assert dualrs("why", ledger, "0", "--rule", "paper", "--alpha", "0.1")[1] != dualrs("why", ledger, "0")[1]
+
+
+def test_why_of_an_input_that_is_not_there(dualrs, ledger):
+    code, _, err = dualrs("why", ledger, "77")
+    assert code == 2
+    assert "has no finished input 77, neither by id nor by position; the first is 0 at position 0" in err
+
+
+def test_why_draws_images_from_the_data(dualrs, ledger, folder, monkeypatch):
+    drawn = spy_on_copies(monkeypatch)
+    code, out, err = dualrs("why", ledger, "4", "-o", "why.png", "--data", "net.py:data")
+    assert code == 0, err
+    assert out.endswith("drew why.png.\n")
+    (copies,) = drawn
+    assert (copies.image == copies.image.flat[0]).all()
+    assert len(copies.noisy) == 3  # router, and two sigmas
+    assert all(noisy.std() > 5 for noisy in copies.noisy)
+    assert copies.denoised == [None, None, None]
+
+
+def test_why_without_data_draws_votes_and_says_so(dualrs, ledger, folder):
+    code, out, _ = dualrs("why", ledger, "4", "-o", "why.png")
+    assert code == 0
+    assert out.endswith("drew why.png. No images: say where net.py:data is with --data.\n")
+    assert (folder / "why.png").exists()
+
+
+def test_why_shows_what_the_denoiser_made(dualrs, folder, monkeypatch):
+    (folder / "den.py").write_text(DENOISED)
+    (folder / "denoised.toml").write_text(RECIPE)
+    code, _, err = dualrs("certify", "denoised.toml", "--inputs", "0:2", "-o", "run.ledger")
+    assert code == 0, err
+    drawn = spy_on_copies(monkeypatch)
+    code, _, err = dualrs("why", "run.ledger", "1", "-o", "why.png", "--recipe", "denoised.toml")
+    assert code == 0, err
+    (copies,) = drawn
+    assert copies.denoised[0] is None  # the router stands behind no denoiser
+    assert all((denoised == 128).all() for denoised in copies.denoised[1:])
+
+
+def test_why_refuses_networks_that_did_not_vote(dualrs, ledger, folder):
+    (folder / "den.py").write_text(DENOISED)
+    (folder / "denoised.toml").write_text(RECIPE)
+    code, _, err = dualrs("why", ledger, "1", "-o", "why.png", "--recipe", "denoised.toml")
+    assert code == 2
+    assert "is not the one that voted in this ledger" in err
+
+
+def test_why_wants_a_place_to_draw(dualrs, ledger):
+    code, _, err = dualrs("why", ledger, "1", "--data", "net.py:data")
+    assert code == 2
+    assert "say where to draw: -o FILE.png" in err
+
+
+def spy_on_copies(monkeypatch):
+    from dualrs.report import figures
+
+    drawn = []
+    real = figures.draw_why
+
+    def draw(why, path, copies, names):
+        drawn.append(copies)
+        real(why, path, copies, names)
+
+    monkeypatch.setattr(figures, "draw_why", draw)
+    return drawn
