@@ -18,10 +18,10 @@ from dualrs.collect import Finish, Input, Report, collect
 from dualrs.data.dataset import Dataset
 from dualrs.data.images import Pixels
 from dualrs.errors import BadData, BadSetting, ForeignLedger, TooFewVotes
-from dualrs.policy import Policy, assign_policy, certify_policy, label_policy
+from dualrs.policy import Policy, assign_policy, certify_policy, complete_policy, label_policy
 from dualrs.sampling.noise import NOISE
 from dualrs.smoothed import Pool, RouterAlone, SmoothedModel
-from dualrs.storage.header import ASSIGNED, LABELS, Header
+from dualrs.storage.header import ALL, ASSIGNED, LABELS, NEEDED, Header
 from dualrs.storage.ledger import Ledger
 from dualrs.theory.budget import ErrorBudget, smallest_n
 from dualrs.votes import Counts, Part, SamplingPlan, Stage, Stream, Tally, Unit
@@ -41,23 +41,29 @@ def certify_dataset(
     rule: Rule,
     seed: int,
     indices: Sequence[int],
+    all_votes: bool = False,
     command: str = "",
     report: Report | None = None,
 ) -> None:
     """Certify the inputs at ``indices`` into the ledger at ``path``; what is there already is kept and not redone.
 
+    ``all_votes`` asks every candidate at its sigma, not only those that the rule can use, so that every other way to
+    certify can be derived from the ledger. With one sigma there is nothing more to ask.
+
     Votes are committed batch by batch. The votes of a run that was killed at any moment, and resumed, are those of
     an unbroken one.
     """
     rule.check(plan, alpha)
-    header = _header(model, dataset, path, rule.name, alpha, plan, seed, indices, command)
+    votes_asked = ALL if all_votes and model.sigma_e is not None else NEEDED
+    header = _header(model, dataset, path, rule.name, alpha, plan, seed, indices, command, votes=votes_asked)
     with _open(model, dataset, path, header, indices) as ledger:
 
         def finish(input_id: str, tally: Tally, seconds: float) -> None:
             votes = header.streams.gather([tally], plan)
             ledger.conclude(input_id, rule.certify(votes, alpha)[0], seconds)
 
-        policy = certify_policy(header.streams, plan, rule, alpha)
+        complete = header.votes == ALL
+        policy = complete_policy(header.streams) if complete else certify_policy(header.streams, plan, rule, alpha)
         _collect(model, dataset, ledger, indices, ledger.concluded(), policy, finish, report)
 
 
@@ -129,6 +135,7 @@ def _header(
     indices: Sequence[int],
     command: str,
     reuse: Path | None = None,
+    votes: str = NEEDED,
 ) -> Header:
     """What this run is; the shape of its batches is that of the ledger it goes on with or, if new, reuses."""
     if not len(indices):
@@ -157,6 +164,7 @@ def _header(
         dataset=dataset.name,
         dataset_fingerprint=dataset.fingerprint,
         noise=NOISE,
+        votes=votes,
         versions={"python": platform.python_version()} | {p: version(p) for p in ("dualrs", "torch", "numpy", "scipy")},
         command=command,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

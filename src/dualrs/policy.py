@@ -35,6 +35,15 @@ def certify_policy(streams: Streams, plan: SamplingPlan, rule: Rule, alpha: floa
     return one_stage if streams.sigma_e is None else two_stages
 
 
+def complete_policy(streams: Streams) -> Policy:
+    """Votes for a certificate under any rule: those of every stream, whatever the others say."""
+
+    def votes_wanted(tally: Tally) -> Wanted:
+        yield list(streams.answers)
+
+    return votes_wanted
+
+
 def predict_policy(streams: Streams) -> Policy:
     """Votes for a prediction: the router's, then those of the expert that most of them name."""
 

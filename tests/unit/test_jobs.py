@@ -50,10 +50,10 @@ def dual(router=None, classifier=None, sigmas=SIGMAS, batch_size=100, **options)
     return DualSmoothed(router, classifier, sigmas, SIGMA_E, batch_size=batch_size, **options)
 
 
-def run(path, model=None, data=DATA, indices=range(8), plan=PLAN, alpha=0.01, rule="fusion", seed=3, report=None):
+def run(path, model=None, data=DATA, indices=range(8), plan=PLAN, alpha=0.01, rule="fusion", seed=3, **options):
     model = model or dual()
     certify_dataset(
-        model, data, path, plan=plan, alpha=alpha, rule=model.rule(rule), seed=seed, indices=indices, report=report
+        model, data, path, plan=plan, alpha=alpha, rule=model.rule(rule), seed=seed, indices=indices, **options
     )
     return path
 
@@ -126,6 +126,38 @@ def test_one_sigma_is_a_run_too(tmp_path):
         assert verify(ledger) == []
         kept = [c.certificate for c in ledger.certificates().values()]
     assert kept == list(model.certify(IMAGES, n=1200, n0=30, alpha=0.01, seed=3, ids=DATA.ids))
+
+
+def test_all_votes_keep_every_certificate_and_those_votes_that_were_needed(tmp_path, whole):
+    """Which experts are asked besides changes no vote of the others; the radius is that of asking those who help."""
+    path = run(tmp_path / "all.ledger", all_votes=True)
+    with Ledger.open(path) as ledger:
+        assert verify(ledger) == []
+        assert ledger.header.votes == "all"
+        votes = ledger.votes(DATA.ids)
+        assert all((e.sampled == PLAN.n).all() and (e.selection.sum(axis=1) == PLAN.n0).all() for e in votes.experts)
+    before, after = rows(whole), rows(path)
+    asked = {row[:7] for row in after["votes"]}
+    assert {row[:7] for row in before["votes"]} < asked
+    claims = [[(row[0], row[1], row[2], row[3], row[7]) for row in found["certificates"]] for found in (before, after)]
+    assert claims[0] == claims[1]
+
+
+@pytest.mark.parametrize(("first", "then"), [(False, True), (True, False)], ids=["then all", "then needed"])
+def test_going_on_with_other_votes_is_refused(tmp_path, first, then):
+    path = run(tmp_path / "run.ledger", indices=range(2), all_votes=first)
+    before = rows(path)
+    with pytest.raises(ForeignLedger, match=r"votes is (needed|all) on record but (needed|all) was given"):
+        run(path, all_votes=then)
+    assert rows(path) == before
+    run(path, all_votes=first)
+
+
+def test_with_one_sigma_all_votes_are_the_needed_ones(tmp_path):
+    path = run(tmp_path / "one.ledger", Smoothed(Small(seed=7), 0.5, batch_size=100), rule="cohen", all_votes=True)
+    before = rows(path)
+    run(path, Smoothed(Small(seed=7), 0.5, batch_size=100), rule="cohen")
+    assert rows(path) == before
 
 
 def test_data_without_labels_can_be_certified(tmp_path, whole):

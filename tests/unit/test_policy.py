@@ -12,7 +12,7 @@ from dualrs.certificates import rule
 from dualrs.collect import Input, Memory, Progress, collect
 from dualrs.errors import BadImage
 from dualrs.models.noisy import NoisyModel
-from dualrs.policy import assign_policy, certify_policy, label_policy, predict_policy
+from dualrs.policy import assign_policy, certify_policy, complete_policy, label_policy, predict_policy
 from dualrs.sampling.engine import Engine
 from dualrs.votes import Part, SamplingPlan, Stage, Stream, Streams, Tally
 
@@ -82,6 +82,12 @@ def test_fusion_also_wants_the_rivals_that_could_help():
 def test_fusion_leaves_rivals_alone_where_they_cannot_help(votes):
     policy = certify_policy(DUAL, PLAN, rule("fusion"), ALPHA)
     assert [s for step in steps(policy, votes) for s in step] == [*both(Stage.ROUTER, 1.0), *both(Stage.CLASS, 0.5)]
+
+
+def test_all_votes_are_those_of_the_router_and_of_every_expert_at_once():
+    assert steps(complete_policy(DUAL), HOPELESS) == [
+        both(Stage.ROUTER, 1.0) + [stream for sigma in SIGMAS for stream in both(Stage.CLASS, sigma)]
+    ]
 
 
 def test_selection_votes_choose_the_expert_whatever_the_estimation_votes_say():

@@ -37,7 +37,8 @@ def rival(sigma: float) -> str:
 class Certificate:
     """One input: with probability >= 1 - alpha over the noise, no image closer than ``radius`` is classified otherwise.
 
-    ``prediction`` is `ABSTAIN` and ``radius`` 0 where ``outcome`` is not certified. ``r_sigma`` is the radius
+    ``prediction`` is `ABSTAIN` and ``radius`` 0 where ``outcome`` is neither certified nor predicted; predicted is a
+    claim about the input alone, with ``radius`` 0 (rule `aces`). ``r_sigma`` is the radius
     of the routing, ``r_c`` that of the class under the chosen sigma; the smaller one is ``radius``. Either may
     be zero or negative: its bound did not reach what it had to. ``limited_by`` names what holds the radius
     down: "class", "router", or "rival s": the router might answer s, where another class might win.
@@ -54,11 +55,13 @@ class Certificate:
     @property
     def abstained(self) -> bool:
         """Whether nothing is claimed."""
-        return self.outcome is not Outcome.CERTIFIED
+        return self.prediction == ABSTAIN
 
     def __str__(self) -> str:
         if self.abstained:
             return f"abstains: {self.outcome} at sigma {self.sigma_c:g}"
+        if self.outcome is Outcome.PREDICTED:
+            return f"class {self.prediction} without a radius (by the {self.limited_by})"
         return (
             f"class {self.prediction} within L2 radius {round_down(self.radius)} "
             f"(sigma {self.sigma_c:g}, limited by {self.limited_by})"
@@ -124,7 +127,7 @@ class Certificates(Sequence[Certificate]):
     @property
     def abstained(self) -> NDArray[np.bool_]:
         """Which inputs nothing is claimed about."""
-        return np.asarray(self.outcome != Outcome.CERTIFIED.value)
+        return np.asarray(self.prediction == ABSTAIN)
 
     @classmethod
     def stack(cls, rows: Sequence[Certificate]) -> "Certificates":

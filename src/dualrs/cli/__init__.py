@@ -5,13 +5,16 @@ import sys
 import typer
 
 from dualrs.cli.assign import assign
+from dualrs.cli.compare import compare
 from dualrs.cli.data import data_app
 from dualrs.cli.label import label
 from dualrs.cli.ledgers import export, import_, merge, show, verify
 from dualrs.cli.models import evaluate, models
+from dualrs.cli.report import figure, report
 from dualrs.cli.rounds import recipe_app, rounds
 from dualrs.cli.sample import certify, predict
 from dualrs.cli.train import train_app
+from dualrs.cli.why import why
 from dualrs.errors import DualrsError
 
 app = typer.Typer(
@@ -32,6 +35,10 @@ for command, name in (
     (certify, "certify"),
     (predict, "predict"),
     (show, "show"),
+    (compare, "compare"),
+    (report, "report"),
+    (figure, "figure"),
+    (why, "why"),
     (verify, "verify"),
     (export, "export"),
     (import_, "import"),

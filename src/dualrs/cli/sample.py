@@ -61,6 +61,15 @@ def certify(
     resize: Resize = None,
     crop: Crop = None,
     inputs: Inputs = "::",
+    all_votes: Annotated[
+        bool,
+        Option(
+            "--all-votes",
+            help="Sample every candidate at its sigma, not only those the rule can use: `dualrs compare` then derives "
+            "every method from the one ledger.",
+            rich_help_panel=VOTES,
+        ),
+    ] = False,
     n: N = None,
     n0: N0 = None,
     alpha: Alpha = None,
@@ -108,6 +117,7 @@ def certify(
             rule=chosen,
             seed=settings.seed,
             indices=indices,
+            all_votes=all_votes,
             command=shlex.join(["dualrs", *sys.argv[1:]]),
             report=bar.update,
         )

@@ -19,6 +19,7 @@ from dualrs.votes import SamplingPlan, Streams
 FORMAT = 1  # of the ledger: its tables, its seals and the fields of this header
 LABELS = "labels"  # in place of a rule: votes at every sigma, from which a router's labels are made, no certificate
 ASSIGNED = "assigned"  # likewise: votes of a router alone, which assign a sigma to each training input
+NEEDED, ALL = "needed", "all"  # which votes an input gets: those that the rule can use, or those of every stream
 INFORMATIONAL = ("versions", "command", "created")  # may differ between two halves of one run
 
 
@@ -42,6 +43,7 @@ class Header:
     dataset: str
     dataset_fingerprint: str
     noise: str  # name and version of the noise stream
+    votes: str = NEEDED  # or ALL
     format: int = FORMAT
     versions: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
@@ -57,7 +59,17 @@ class Header:
         self._set("image_shape", tuple(_integer("image_shape", k) for k in self.image_shape))
         for name in ("models", "versions"):
             self._set(name, {_text(name, k): _text(name, v) for k, v in dict(getattr(self, name)).items()})
-        for name in ("rule", "dtype", "device", "dataset", "dataset_fingerprint", "noise", "command", "created"):
+        for name in (
+            "rule",
+            "dtype",
+            "device",
+            "dataset",
+            "dataset_fingerprint",
+            "noise",
+            "votes",
+            "command",
+            "created",
+        ):
             self._set(name, _text(name, getattr(self, name)))
         if not self.sigmas or len(set(self.sigmas)) != len(self.sigmas) or min(self.sigmas) <= 0:
             raise BadSetting(f"sigmas must be different positive numbers, got {self.sigmas}")
@@ -69,6 +81,8 @@ class Header:
                 )
         elif self.classes < 1:
             raise BadSetting(f"a run needs classes, got {self.classes}")
+        if self.votes not in (NEEDED, ALL):
+            raise BadSetting(f"votes must be {NEEDED!r} or {ALL!r}, got {self.votes!r}")
         if len(self.image_shape) != 3:
             raise BadSetting(f"images have three dimensions, got {self.image_shape}")
 
@@ -99,7 +113,7 @@ class Header:
     @cached_property
     def fingerprint(self) -> str:
         """Hex digest of the deciding fields: equal for two runs whose votes may be put together."""
-        deciding = {name: getattr(self, name) for name in _deciding()}
+        deciding = {name: value for name, value in self._written().items() if name not in INFORMATIONAL}
         return hashlib.blake2b(_canonical(deciding).encode(), digest_size=16).hexdigest()
 
     def differences(self, given: "Header", *, apart_from: Collection[str] = ()) -> list[str]:
@@ -118,8 +132,15 @@ class Header:
         return sentences
 
     def to_json(self) -> str:
-        """All fields, in the one spelling that is sealed."""
-        return _canonical({f.name: getattr(self, f.name) for f in fields(self)})
+        """The fields, in the one spelling that is sealed."""
+        return _canonical(self._written())
+
+    def _written(self) -> dict[str, object]:
+        """The fields as they are recorded: ``votes`` only where it is not `NEEDED`, as in ledgers that never had it."""
+        written = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.votes == NEEDED:
+            del written["votes"]
+        return written
 
     @classmethod
     def from_json(cls, text: str) -> "Header":
@@ -129,7 +150,7 @@ class Header:
             if not isinstance(recorded, dict):
                 raise LedgerError(f"the header must be a JSON object, got {type(recorded).__name__}")
             known = {f.name for f in fields(cls)}
-            if odd := sorted(known ^ set(recorded)):
+            if odd := sorted(known ^ {*recorded, "votes"}):
                 raise LedgerError(f"the header has missing or unknown fields: {', '.join(odd)}")
             return cls(**recorded)
         except (TypeError, ValueError, RecursionError) as bad:

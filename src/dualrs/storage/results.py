@@ -13,6 +13,7 @@ from dualrs.certificates import ABSTAIN, Certificates
 from dualrs.certificates import rule as rule_named
 from dualrs.errors import BadTable
 from dualrs.storage.ledger import Ledger
+from dualrs.votes import DualVotes, Votes
 
 UNLABELLED = -2  # the label of an input whose class is not known; not -1, so that an abstention never equals it
 
@@ -59,29 +60,60 @@ class Results:
         return np.asarray((self.prediction == self.label) & self.labelled & ~self.abstained)
 
 
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """The concluded inputs of a ledger in the order of positions, and the votes on them; columns as in `Results`."""
+
+    ids: NDArray[np.str_]
+    index: NDArray[np.int64]
+    label: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    votes: Votes | DualVotes
+
+    def results(self, certificates: Certificates) -> Results:
+        """What certificates from these votes say, row by row."""
+        return Results(
+            ids=self.ids,
+            index=self.index,
+            label=self.label,
+            prediction=certificates.prediction,
+            radius=certificates.radius,
+            seconds=self.seconds,
+            sigma_c=certificates.sigma_c,
+        )
+
+
+def read_sampled(ledger: Ledger) -> Sampled:
+    """The votes on all concluded inputs of a run that certifies."""
+    _demand_certificates(ledger)
+    with ledger.snapshot():
+        concluded = ledger.certificates()
+        inputs = [row for row in ledger.inputs() if row.id in concluded]
+        votes = ledger.votes([row.id for row in inputs])
+    return Sampled(
+        ids=np.array([row.id for row in inputs], dtype=np.str_),
+        index=np.array([row.position for row in inputs], dtype=np.int64),
+        label=np.array([UNLABELLED if row.label is None else row.label for row in inputs], dtype=np.int64),
+        seconds=np.array([concluded[row.id].seconds for row in inputs], dtype=np.float64),
+        votes=votes,
+    )
+
+
 def derive(ledger: Ledger, rule: str | None = None, alpha: float | None = None) -> tuple[Results, Certificates]:
     """Derive the certificates of all concluded inputs from their votes, in the order of their positions.
 
     ``rule`` and ``alpha`` are the run's own unless given. Another one is for looking at: choosing a rule or alpha
     after seeing the votes is not covered by its guarantee.
     """
-    if not ledger.header.certifies:
-        raise BadTable(f"{ledger.path} holds {ledger.header.contents}, and no certificates; run `dualrs certify`")
+    _demand_certificates(ledger)
     chosen = rule_named(ledger.header.rule if rule is None else rule)
     level = ledger.header.alpha if alpha is None else alpha
     chosen.check(ledger.header.plan, level)
-    with ledger.snapshot():
-        concluded = ledger.certificates()
-        inputs = [row for row in ledger.inputs() if row.id in concluded]
-        votes = ledger.votes([row.id for row in inputs])
-    certificates = chosen.certify(votes, level)
-    results = Results(
-        ids=np.array([row.id for row in inputs], dtype=np.str_),
-        index=np.array([row.position for row in inputs], dtype=np.int64),
-        label=np.array([UNLABELLED if row.label is None else row.label for row in inputs], dtype=np.int64),
-        prediction=certificates.prediction,
-        radius=certificates.radius,
-        seconds=np.array([concluded[row.id].seconds for row in inputs], dtype=np.float64),
-        sigma_c=certificates.sigma_c,
-    )
-    return results, certificates
+    sampled = read_sampled(ledger)
+    certificates = chosen.certify(sampled.votes, level)
+    return sampled.results(certificates), certificates
+
+
+def _demand_certificates(ledger: Ledger) -> None:
+    if not ledger.header.certifies:
+        raise BadTable(f"{ledger.path} holds {ledger.header.contents}, and no certificates; run `dualrs certify`")

@@ -8,6 +8,9 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from dualrs.errors import BadSetting
 from dualrs.theory.bounds import Floats
 
@@ -26,6 +29,13 @@ class FusionLevels(NamedTuple):
     other: float  # r_j, each expert it did not select
     router_lower: float  # L_A
     router_upper: float  # U_j, each j
+
+
+class CascadeLevels(NamedTuple):
+    """Levels of the one-sided bounds at a stage of a cascade; one number, or one per input."""
+
+    lower: Floats
+    upper: Floats
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,19 @@ class ErrorBudget:
         a = self.alpha
         router = a / 2 if candidates == 2 else a / 4
         return FusionLevels(chosen=a, other=a / 2, router_lower=router, router_upper=router)
+
+    def cascade(self) -> CascadeLevels:
+        """Levels of rule `multiscale`, the same at every stage; no factor for the number of stages."""
+        half = np.asarray(self.alpha / 2)
+        return CascadeLevels(lower=half, upper=half)
+
+    def cascade_of_authors(self, stage: ArrayLike) -> CascadeLevels:
+        """What the authors of Multiscale spend on each side where the cascade ends at a stage; more than alpha in all.
+
+        Stages count from 0.
+        """
+        level = self.alpha / (np.asarray(stage) + 1)
+        return CascadeLevels(lower=level, upper=level)
 
 
 def pair_level(level: Floats) -> Floats:

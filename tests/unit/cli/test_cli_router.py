@@ -107,7 +107,7 @@ def test_classifier_is_fine_tuned_at_the_sigmas_that_the_router_assigns(dualrs, 
     code, _, err = dualrs(*tune)
     assert code == 2
     assert "a.ledger" in err
-    code, out, err = dualrs(*tune[:6], "b.ledger", *tune[7:])  # the same training, from a file of another name
+    code, _, err = dualrs(*tune[:6], "b.ledger", *tune[7:])  # the same training, from a file of another name
     assert code == 0, err
     assert weights == (problem / "t.safetensors").read_bytes()
 

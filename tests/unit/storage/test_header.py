@@ -26,12 +26,22 @@ DECIDING = {
     "dataset": "cifar10",
     "dataset_fingerprint": "dd",
     "noise": "stream-2",
+    "votes": "all",
 }
 INFORMATIONAL = {"versions": {"dualrs": "9"}, "command": "another", "created": "later"}
 
 
 def test_every_field_is_known_to_decide_or_not():
-    assert set(DECIDING) | set(INFORMATIONAL) == set(json.loads(a_header().to_json()))
+    assert set(DECIDING) | set(INFORMATIONAL) == set(json.loads(a_header(votes="all").to_json()))
+
+
+def test_votes_are_recorded_only_where_more_than_the_needed_ones_were_asked_for():
+    """So that the ledgers of runs without --all-votes are, byte for byte, what they always were."""
+    plain, everything = a_header(), a_header(votes="all")
+    assert "votes" not in json.loads(plain.to_json())
+    assert Header.from_json(plain.to_json()).votes == "needed"
+    assert Header.from_json(everything.to_json()).votes == "all"
+    assert plain.differences(everything) == ["votes is needed on record but all was given"]
 
 
 @pytest.mark.parametrize("name", DECIDING)
@@ -104,6 +114,7 @@ def test_plan_and_streams():
         {"rule": "assigned", "classes": 0, "sigma_e": None},
         {"image_shape": (32, 32)},
         {"rule": 3},
+        {"votes": "some"},
         {"models": {"router": 1}},
     ],
     ids=str,

@@ -1,0 +1,91 @@
+"""Rule `multiscale`: a cascade of smoothed classifiers, the noisiest first (Jeong and Shin 2023), with sound levels.
+
+The cascade answers the first class, sigma descending, that has more than half of the votes at its sigma; if there is
+none, it abstains. A stage that was passed costs radius: closer than the answer of a later stage holds, no other class
+may get its half there. docs/guarantees.md has the argument.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dualrs.certificates.certificate import Certificates, rival
+from dualrs.certificates.selection import Indices, of_class
+from dualrs.errors import UnusableVotes
+from dualrs.theory.bounds import Floats, lower, upper
+from dualrs.theory.budget import CascadeLevels, ErrorBudget
+from dualrs.theory.radius import gaussian_radius
+from dualrs.votes import Votes
+
+
+def multiscale(votes: Sequence[Votes], alpha: float) -> Certificates:
+    """Certify the cascade over these sigmas, in whatever order they are given; ``sigma_c`` is where it stopped.
+
+    With lo, hi the bounds of a stage's selected class: lo > 1/2 predicts, hi < 1/2 goes down, else abstains. Radius
+    = min(own radius, over earlier stages j of -sigma_j * Phi^-1(U_j)), U_j for the largest count of another class.
+
+    Guarantee: with probability >= 1 - alpha over the votes, no x closer than the radius has another answer of the
+    cascade. Every one-sided bound is at alpha/2, whatever the number of stages and classes.
+    Assumes: as `cohen`, for each stage; noise independent between stages, as that of two sigmas is (its address has
+    the sigma in it). Stages that an input does not reach may be left unsampled.
+    """
+    stages, levels = descending(votes), ErrorBudget(alpha).cascade()
+    stop = descend(stages, [levels] * len(stages))
+    y = classes_at(stages, stop)
+    passed = [-gaussian_radius(v.sigma, upper(_largest_other(v, y), v.sampled, levels.upper)) for v in stages]
+    return conclude(stages, stop, levels, passed)
+
+
+def descending(votes: Sequence[Votes]) -> list[Votes]:
+    """The stages of a cascade: sigma descending."""
+    if not votes:
+        raise UnusableVotes("a cascade needs votes at one sigma at least")
+    return sorted(votes, key=lambda v: -v.sigma)
+
+
+def descend(stages: Sequence[Votes], levels: Sequence[CascadeLevels]) -> Indices:
+    """The stage at which the cascade stops for each input: the first whose upper bound is not below 1/2, or the last.
+
+    Whether it predicts there is for the lower bound to say.
+    """
+    stop = np.full(len(stages[0]), len(stages) - 1, dtype=np.int64)
+    going = np.ones(len(stop), dtype=np.bool_)
+    for number, (stage, level) in enumerate(zip(stages, levels, strict=True)):
+        missing = going & ((stage.selection.sum(axis=1) == 0) | (stage.sampled == 0))
+        if missing.any():
+            row = int(np.flatnonzero(missing)[0])
+            raise UnusableVotes(f"input {row} has no votes at sigma {stage.sigma:g}, which the cascade reaches")
+        count = of_class(stage, stage.selection.argmax(axis=1))
+        down = upper(count, stage.sampled, level.upper) < 0.5
+        stop[going & ~down] = number
+        going &= down
+    return stop
+
+
+def classes_at(stages: Sequence[Votes], stop: Indices) -> Indices:
+    """The class that the selection votes of each input's last stage chose."""
+    return np.asarray(np.stack([v.selection.argmax(axis=1) for v in stages])[stop, np.arange(len(stop))])
+
+
+def conclude(stages: Sequence[Votes], stop: Indices, levels: CascadeLevels, passed: Sequence[Floats]) -> Certificates:
+    """Certificates from where the cascade stopped and how far each stage, if it was passed, lets the answer reach."""
+    rows, y = np.arange(len(stop)), classes_at(stages, stop)
+    own = np.stack([gaussian_radius(v.sigma, lower(of_class(v, y), v.sampled, levels.lower)) for v in stages])
+    number = np.arange(len(stages))[:, None]
+    earlier = np.where(number < stop, np.stack(passed), np.inf)  # (stages, inputs)
+    weakest = earlier.argmin(axis=0)
+    sigmas = np.array([v.sigma for v in stages])
+    return Certificates.conclude(
+        y,
+        sigma_c=sigmas[stop],
+        r_c=own[stop, rows],
+        r_sigma=earlier[weakest, rows],
+        router_limit=np.array([rival(s) for s in sigmas])[weakest],
+    )
+
+
+def _largest_other(votes: Votes, y: Indices) -> Indices:
+    """The largest estimation count among the classes other than a given one."""
+    others = votes.estimation.copy()
+    np.put_along_axis(others, y[:, None], 0, axis=1)
+    return np.asarray(others.max(axis=1))

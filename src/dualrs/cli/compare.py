@@ -1,0 +1,111 @@
+"""The command that puts methods side by side, from files alone."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from dualrs.cli.ledgers import Radii
+from dualrs.errors import BadSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualrs.report.compare import Comparison
+    from dualrs.report.tables import Cells
+
+_FILE_WIDTH = 200  # characters of a table in a file
+_SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
+
+
+def compare(
+    files: Annotated[
+        list[Path],
+        Argument(help="Ledgers of `dualrs certify`, and result tables of other projects.", show_default=False),
+    ],
+    baseline: Annotated[
+        str | None, Option(help="Also show differences against this method, with bootstrap intervals.")
+    ] = None,
+    methods: Annotated[
+        str | None,
+        Option(
+            help="Only these methods of each ledger, as sigma-0.25,multiscale,fusion; by default all its votes allow."
+        ),
+    ] = None,
+    radii: Radii = None,
+    format_: Annotated[
+        str | None,
+        Option("--format", help="table, markdown, csv or latex; by default as the output file is called, else table."),
+    ] = None,
+    output: Annotated[Path | None, Option("--output", "-o", help="Write to this file instead.")] = None,
+) -> None:
+    """Compare methods on the same inputs: every way to certify that the votes of a ledger allow, side by side.
+
+    Each fixed sigma, Multiscale, the dual rules, and as bounds the label oracle and the envelope of the fixed sigmas:
+    certified accuracy, abstention, average certified radius, and the votes that each would have drawn by itself.
+    `dualrs certify --all-votes` collects what all of them need.
+
+    Example: `dualrs compare run.ledger --baseline sigma-0.5 --format markdown`
+    """
+    from dataclasses import replace
+
+    from rich.console import Console
+
+    from dualrs.cli.ledgers import _radii
+    from dualrs.files import whole_file
+    from dualrs.report.compare import compare as tabulate
+    from dualrs.report.compare import gather
+    from dualrs.report.tables import FORMATS
+
+    chosen = format_ or (_SUFFIXES.get(output.suffix, "table") if output else "table")
+    if chosen != "table" and chosen not in FORMATS:
+        raise BadSetting(f"--format is one of table, {', '.join(FORMATS)}; got {chosen!r}")
+    gathered = gather(files, None if methods is None else [name.strip() for name in methods.split(",")])
+    found = tabulate(gathered.methods, _radii(radii), baseline)
+    found = replace(found, notes=(*found.notes, *gathered.notes))
+    width = Console().width if output is None else _FILE_WIDTH
+    text = _boxes(found, width) if chosen == "table" else FORMATS[chosen](found)
+    if output is None:
+        print(text, end="")
+    else:
+        with whole_file(output) as file:
+            file.write(text.encode())
+        print(f"wrote {output}")
+
+
+def _boxes(comparison: "Comparison", width: int) -> str:
+    """Tables with lines around them, in as many pieces as the width asks for."""
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from dualrs.report.tables import difference_cells, main_cells, remarks
+
+    text = StringIO()
+    console = Console(file=text, width=width, highlight=False, markup=False)
+    console.print(f"certified accuracy (%) at L2 radius, {comparison.inputs:,} inputs")
+    for cells in filter(None, (main_cells(comparison), difference_cells(comparison))):
+        for head, *rows in _pieces(cells, width):
+            table = Table()
+            for number, name in enumerate(head):
+                table.add_column(name, justify="right" if number else "left", no_wrap=True)
+            for row in rows:
+                table.add_row(*row)
+            console.print(table)
+    for remark in remarks(comparison):
+        console.print(remark)
+    return text.getvalue()
+
+
+def _pieces(cells: "Cells", width: int) -> "Iterator[Cells]":
+    """A table cut into pieces that fit; the first column, which names the rows, begins each of them."""
+    widths = [max(map(len, column)) + 3 for column in zip(*cells, strict=True)]  # with a line and two spaces
+    taken, used = [0], widths[0] + 1
+    for column in range(1, len(widths)):
+        if used + widths[column] > width and len(taken) > 1:
+            yield [[row[c] for c in taken] for row in cells]
+            taken, used = [0], widths[0] + 1
+        taken.append(column)
+        used += widths[column]
+    yield [[row[c] for c in taken] for row in cells]

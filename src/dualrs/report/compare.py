@@ -1,0 +1,253 @@
+"""Compare: methods side by side on the same inputs, and how each differs from a baseline.
+
+Enters: ledgers and result tables of other projects, or methods made from them. Leaves: numbers for a table.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrs.certificates import Certificates
+from dualrs.errors import BadSetting, BadTable
+from dualrs.report.accuracy import RADII, abstention, average_certified_radius, certified_accuracy
+from dualrs.report.bootstrap import COVERAGE, RESAMPLES, paired_intervals
+from dualrs.report.methods import Method, envelope, methods
+from dualrs.storage.database import MAGIC
+from dualrs.storage.ledger import Ledger
+from dualrs.storage.peers import read_tsv
+from dualrs.storage.results import Results
+
+_SUFFIXES = (".ledger", ".tsv", ".txt", ".csv")  # others are parts of a name: sigma_0.25
+_Columns = TypeVar("_Columns", Results, Certificates)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference in certified accuracy, with the ends of its bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method at the radii of a comparison; None where a number is not known or has no meaning.
+
+    ``differences`` is empty without a baseline, and for the baseline itself.
+    """
+
+    name: str
+    title: str
+    guarantee: str
+    accuracy: tuple[float, ...]
+    abstention: float | None = None
+    average_radius: float | None = None
+    mean_votes: float | None = None
+    worst_votes: int | None = None
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods on the same inputs. ``notes`` is what a reader has to know."""
+
+    inputs: int
+    radii: tuple[float, ...]
+    rows: tuple[Row, ...]
+    baseline: str | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Methods of several files, by name, all on the same inputs in the same order, and notes about the files."""
+
+    methods: dict[str, Method]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+    methods: dict[str, Method]
+    reported: bool  # a table of another project
+
+    @property
+    def results(self) -> Results:
+        return next(iter(self.methods.values())).results
+
+
+def gather(paths: Sequence[Path], names: Sequence[str] | None = None) -> Gathered:
+    """The methods of ledgers, or those of these names, and the one method of each result table.
+
+    Methods are named after their ledger too if there are several. Files about different inputs are refused: inputs are
+    the same if their ids are or, where a table of another project is among the files, their positions.
+    """
+    called = _names_of_files(paths)
+    ledgers = sum(_is_ledger(path) for path in paths)
+    if names is not None and not ledgers:
+        raise BadSetting("there is no ledger among the files, and only a ledger has several methods to choose from")
+    files, notes = [], []
+    for path, name in zip(paths, called, strict=True):
+        if _is_ledger(path):
+            with Ledger.open(path) as ledger:
+                found = methods(ledger, names)
+                unfinished = len(ledger.inputs()) - len(next(iter(found.values())).results) if found else 0
+                notes.append(f"{name}: the rule of the run is {ledger.header.rule}, fixed before its votes")
+            if not found:
+                raise BadTable(f"{path} has no votes that any method could use; finish its run first")
+            if unfinished:
+                notes.append(f"{name}: {unfinished} inputs are not finished and are left out")
+            prefix = f"{name}/" if ledgers > 1 else ""
+            files.append(_File(path, {prefix + k: replace(m, name=prefix + k) for k, m in found.items()}, False))
+        else:
+            table = read_tsv(path)
+            notes += [f"{name}: {note}" for note in table.notes]
+            files.append(_File(path, {name: _as_reported(name, table.results)}, True))
+    aligned = [method for file in _aligned(files) for method in file.methods.values()]
+    if twice := [name for name, count in Counter(m.name for m in aligned).items() if count > 1]:
+        raise BadSetting(f"two methods are called {twice[0]}; rename a file")
+    return Gathered({m.name: m for m in aligned}, tuple(notes))
+
+
+def compare(found: Mapping[str, Method], radii: Sequence[float] = RADII, baseline: str | None = None) -> Comparison:
+    """Tabulate methods on the same inputs in the same order; differences are against the method named ``baseline``."""
+    if baseline is not None and baseline not in found:
+        raise BadSetting(f"there is no method {baseline!r} to compare with; the methods are {', '.join(found)}")
+    hits = {name: _certified(method.results, radii) for name, method in found.items()}
+    rows = []
+    for name, method in found.items():
+        votes, accuracy = method.votes_per_input, certified_accuracy(method.results, radii)
+        against = None if baseline is None or name == baseline else hits[baseline]
+        rows.append(
+            Row(
+                name,
+                method.title,
+                method.guarantee,
+                tuple(accuracy.tolist()),
+                abstention(method.results),
+                average_certified_radius(method.results),
+                float(votes.mean()) if len(votes) else None,
+                int(votes.max()) if len(votes) else None,
+                () if against is None else _differences(hits[name], against),
+            )
+        )
+    rows += _envelopes(found, radii)
+    notes = ["ACR, the average certified radius, is dominated by easy inputs: read certified accuracy beside it"]
+    if baseline is not None:
+        notes.append(
+            f"differences are against {baseline}, in points, with {COVERAGE:.0%} intervals of a paired bootstrap over "
+            f"inputs ({RESAMPLES:,} resamples)"
+        )
+    inputs = len(next(iter(found.values())).results)
+    return Comparison(inputs, tuple(radii), tuple(rows), baseline, tuple(notes))
+
+
+def _certified(results: Results, radii: Sequence[float]) -> NDArray[np.bool_]:
+    """Which inputs `certified_accuracy` counts at each radius; shape (radii, inputs)."""
+    reach = np.where(results.correct & (results.radius > 0), results.radius, -np.inf)
+    return np.asarray(reach >= np.asarray(radii, dtype=np.float64)[:, None])
+
+
+def _differences(ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> tuple[Difference, ...]:
+    values = ours.mean(axis=1) - theirs.mean(axis=1)
+    ends = paired_intervals(ours, theirs)
+    return tuple(Difference(*map(float, three)) for three in zip(values, *ends, strict=True))
+
+
+def _envelopes(found: Mapping[str, Method], radii: Sequence[float]) -> Iterator[Row]:
+    """A row for each ledger of which several fixed sigmas are shown."""
+    fixed: dict[str, list[Results]] = {}
+    for name, method in found.items():
+        prefix, slash, own = name.rpartition("/")
+        if own.startswith("sigma-") and method.certificates is not None:
+            fixed.setdefault(prefix + slash, []).append(method.results)
+    for prefix, several in fixed.items():
+        if len(several) > 1:
+            yield Row(
+                f"{prefix}envelope",
+                "best fixed sigma at each radius",
+                "none: a property of the curves, which no one classifier has",
+                tuple(envelope(several, radii).tolist()),
+            )
+
+
+def _is_ledger(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except FileNotFoundError as missing:
+        raise BadTable(f"there is no file {path}") from missing
+    except OSError as unreadable:
+        raise BadTable(f"{path} cannot be read: {unreadable.strerror}") from unreadable
+
+
+def _names_of_files(paths: Sequence[Path]) -> list[str]:
+    """The stem of each file, or the whole path where two stems are the same."""
+    stems = [path.stem if path.suffix in _SUFFIXES else path.name for path in paths]
+    return [str(path) if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]
+
+
+def _as_reported(name: str, results: Results) -> Method:
+    return Method(
+        name,
+        "as reported",
+        "as its authors say: a table has no votes to derive it from",
+        results,
+        None,
+        np.zeros(0, dtype=np.int64),
+    )
+
+
+def _aligned(files: Sequence[_File]) -> Iterator[_File]:
+    """The files with their rows in the order of the first; refuses other inputs and other labels."""
+    by_position = any(file.reported for file in files)
+
+    def keys(file: _File) -> list[str]:
+        column = file.results.index if by_position else file.results.ids
+        return [str(key) for key in column]
+
+    first, wanted = files[0], keys(files[0])
+    for file in files:
+        place = {key: row for row, key in enumerate(keys(file))}
+        lacks = [key for key in wanted if key not in place]
+        more = place.keys() - set(wanted)
+        if lacks or more:
+            parts = [f"{len(lacks)} of {first.path} it lacks (the first is {lacks[0]})"] if lacks else []
+            parts += [f"{len(more)} are not in {first.path} (one is {min(more)})"] if more else []
+            raise BadTable(
+                f"{file.path} is about other inputs than {first.path}, {'by position' if by_position else 'by id'}: "
+                f"{' and '.join(parts)}. Methods are compared on exactly the same inputs; give files that share them"
+            )
+        order = np.array([place[key] for key in wanted], dtype=np.int64)
+        moved = {name: _in_order(method, order) for name, method in file.methods.items()}
+        label = next(iter(moved.values())).results.label
+        if (other := label != first.results.label).any():
+            row = int(np.flatnonzero(other)[0])
+            raise BadTable(
+                f"{file.path} gives input {wanted[row]} the label {label[row]}, {first.path} the label "
+                f"{first.results.label[row]}: these are other data, and {other.sum()} labels differ"
+            )
+        yield replace(file, methods=moved)
+
+
+def _in_order(method: Method, order: NDArray[np.int64]) -> Method:
+    votes = method.votes_per_input
+    return replace(
+        method,
+        results=_taken(method.results, order),
+        certificates=None if method.certificates is None else _taken(method.certificates, order),
+        votes_per_input=votes[order] if len(votes) else votes,
+    )
+
+
+def _taken(columns: _Columns, order: NDArray[np.int64]) -> _Columns:
+    held: dict[str, Any] = {f.name: getattr(columns, f.name) for f in fields(columns)}
+    taken: dict[str, Any] = {name: None if column is None else column[order] for name, column in held.items()}
+    return type(columns)(**taken)

@@ -1,0 +1,118 @@
+"""Tables of a comparison as text: Markdown, CSV and LaTeX, and the cells that they share.
+
+Enters: a comparison. Leaves: text. Accuracies are in percent, radii are rounded down; CSV has all numbers in full.
+"""
+
+import csv
+import io
+from collections.abc import Callable
+
+from dualrs.report.compare import Comparison, Row
+from dualrs.theory.radius import round_down
+
+Cells = list[list[str]]  # the first row is the head
+
+_UNKNOWN = "–"
+
+
+def main_cells(comparison: Comparison) -> Cells:
+    """Certified accuracy at the radii, abstention, ACR and votes, a row per method."""
+    shown = _shown_radii(comparison)
+    head = ["method", *(f"{r:g}" for r in comparison.radii[:shown]), "abstained", "ACR", "votes mean", "worst"]
+    return [head, *(_main_row(row, shown) for row in comparison.rows)]
+
+
+def difference_cells(comparison: Comparison) -> Cells:
+    """Differences against the baseline, in points, each with its interval; no rows without a baseline."""
+    shown = _shown_radii(comparison)
+    rows = [
+        [
+            row.name,
+            *(f"{100 * d.value:+.1f} [{100 * d.low:+.1f}, {100 * d.high:+.1f}]" for d in row.differences[:shown]),
+        ]
+        for row in comparison.rows
+        if row.differences
+    ]
+    return [[f"minus {comparison.baseline}", *(f"{r:g}" for r in comparison.radii[:shown])], *rows] if rows else []
+
+
+def remarks(comparison: Comparison) -> list[str]:
+    """What each method is and guarantees, then the notes."""
+    return [f"{row.name}: {row.title}. Guarantee: {row.guarantee}" for row in comparison.rows] + list(comparison.notes)
+
+
+def as_markdown(comparison: Comparison) -> str:
+    """Tables with the remarks as a list below."""
+    tables = [main_cells(comparison), difference_cells(comparison)]
+    parts = [f"Certified accuracy (%) at L2 radius, {comparison.inputs:,} inputs"]
+    for head, *rows in filter(None, tables):
+        rule = ["---", *["---:"] * (len(head) - 1)]
+        parts.append("\n".join("| " + " | ".join(map(_markdown_text, line)) + " |" for line in (head, rule, *rows)))
+    parts.append("\n".join(f"- {_markdown_text(remark)}" for remark in remarks(comparison)))
+    return "\n\n".join(parts) + "\n"
+
+
+def as_csv(comparison: Comparison) -> str:
+    """One row per method with all numbers in full; an empty cell where there is none."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    radii = [f"{r:g}" for r in comparison.radii]
+    facts = ("abstention", "average certified radius", "mean votes", "worst votes", "baseline")
+    ends = [f"{what} at {r}" for r in radii for what in ("difference", "low", "high")]
+    writer.writerow(["method", "title", "guarantee", "inputs", *(f"accuracy at {r}" for r in radii), *facts, *ends])
+    for row in comparison.rows:
+        cells: list[object] = [row.name, row.title, row.guarantee, comparison.inputs, *row.accuracy]
+        cells += [row.abstention, row.average_radius, row.mean_votes, row.worst_votes]
+        cells += [comparison.baseline if row.differences else None]
+        cells += [end for d in row.differences for end in (d.value, d.low, d.high)] or [None] * len(ends)
+        writer.writerow(cells)
+    return text.getvalue()
+
+
+def as_latex(comparison: Comparison) -> str:
+    """Tables for the package booktabs, with the remarks as comments."""
+    parts = [f"% Certified accuracy (%) at L2 radius, {comparison.inputs:,} inputs"]
+    for head, *rows in filter(None, [main_cells(comparison), difference_cells(comparison)]):
+        body = [" & ".join(map(_latex_text, line)) + r" \\" for line in rows]
+        top = " & ".join(map(_latex_text, head)) + r" \\"
+        columns = "l" + "r" * (len(head) - 1)
+        parts.append(
+            "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", top, r"\midrule", *body])
+            + "\n\\bottomrule\n\\end{tabular}"
+        )
+    parts.append("\n".join(f"% {remark}" for remark in remarks(comparison)))
+    return "\n\n".join(parts) + "\n"
+
+
+FORMATS: dict[str, Callable[[Comparison], str]] = {"markdown": as_markdown, "csv": as_csv, "latex": as_latex}
+
+
+def _shown_radii(comparison: Comparison) -> int:
+    """How many radii are shown: up to one at which nobody has anything left."""
+    reached = [i for row in comparison.rows for i, a in enumerate(row.accuracy) if a > 0]
+    return min(max(reached, default=0) + 2, len(comparison.radii))
+
+
+def _main_row(row: Row, shown: int) -> list[str]:
+    return [
+        row.name,
+        *(f"{100 * a:.1f}" for a in row.accuracy[:shown]),
+        _or_unknown(row.abstention, lambda a: f"{100 * a:.1f}"),
+        _or_unknown(row.average_radius, lambda r: round_down(r, 3)),
+        _or_unknown(row.mean_votes, lambda v: f"{v:,.0f}"),
+        _or_unknown(row.worst_votes, lambda v: f"{v:,.0f}"),
+    ]
+
+
+def _or_unknown(value: float | None, written: Callable[[float], str]) -> str:
+    return _UNKNOWN if value is None else written(value)
+
+
+def _markdown_text(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+def _latex_text(text: str) -> str:
+    for special in "&%$#_{}":
+        text = text.replace(special, f"\\{special}")
+    return text.replace(_UNKNOWN, "--")
