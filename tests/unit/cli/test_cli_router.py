@@ -89,13 +89,13 @@ def test_classifier_is_fine_tuned_at_the_sigmas_that_the_router_assigns(dualrs, 
     shape = ("--shape", '{"widths": [8], "blocks": [1]}', "--sigma", "0.25,0.5")
     code, _, err = dualrs("train", "classifier", "c.safetensors", *short, *shape)
     assert code == 0, err
-    code, out, err = dualrs(
+    code, _, err = dualrs(
         "assign", "-o", "a.ledger", "--router", "r.safetensors", *SIGMAS, "--sigma-e", "0.5", "--data", "p.py:train",
         "--n", "40",
     )  # fmt: skip
     assert code == 0, err
     tune = ("train", "classifier", "t.safetensors", "--from", "c.safetensors", "--sigma-from", "a.ledger", *short)
-    code, out, err = dualrs(*tune)
+    code, _, err = dualrs(*tune)
     assert code == 0, err
     cards = [json.loads((problem / f"{name}.json").read_text()) for name in "ct"]
     assert cards[0]["architecture"] == cards[1]["architecture"]
