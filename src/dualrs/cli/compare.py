@@ -51,7 +51,7 @@ def compare(
 
     from rich.console import Console
 
-    from dualrs.cli.ledgers import _radii
+    from dualrs.cli.ledgers import parse_radii
     from dualrs.files import whole_file
     from dualrs.report.compare import compare as tabulate
     from dualrs.report.compare import gather
@@ -61,7 +61,7 @@ def compare(
     if chosen != "table" and chosen not in FORMATS:
         raise BadSetting(f"--format is one of table, {', '.join(FORMATS)}; got {chosen!r}")
     gathered = gather(files, None if methods is None else [name.strip() for name in methods.split(",")])
-    found = tabulate(gathered.methods, _radii(radii), baseline)
+    found = tabulate(gathered.methods, parse_radii(radii), baseline)
     found = replace(found, notes=(*found.notes, *gathered.notes))
     width = Console().width if output is None else _FILE_WIDTH
     text = _boxes(found, width) if chosen == "table" else FORMATS[chosen](found)

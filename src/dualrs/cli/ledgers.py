@@ -59,7 +59,7 @@ def show(
         f"{run.dataset} · rule {rule or run.rule} · alpha {alpha or run.alpha:g} · n {run.n:,} · n0 {run.n0:,} "
         f"· seed {run.seed}"
     )
-    print_summary(summarize(results, certificates, _radii(radii)), title, unfinished)
+    print_summary(summarize(results, certificates, parse_radii(radii)), title, unfinished)
     if picture is not None:
         from dualrs.report.figures import draw_accuracy
 
@@ -138,7 +138,7 @@ def import_(
     from dualrs.storage import read_tsv, write
 
     imported = read_tsv(file)
-    print_summary(summarize(imported.results, None, _radii(radii)), title=f"{file.name} · as reported")
+    print_summary(summarize(imported.results, None, parse_radii(radii)), title=f"{file.name} · as reported")
     print_notes(imported.notes)
     if output is not None:
         write(imported.results, output)
@@ -170,7 +170,8 @@ def _held(ledger: "Ledger") -> str:
     return f"{ledger.header.contents} of {len(ledger.complete())} inputs"
 
 
-def _radii(text: str | None) -> tuple[float, ...]:
+def parse_radii(text: str | None) -> tuple[float, ...]:
+    """Radii of a table as given on a command line, or the usual ones."""
     from dualrs.report.accuracy import RADII
 
     if text is None:

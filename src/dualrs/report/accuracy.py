@@ -20,9 +20,14 @@ def certified_accuracy(results: Results, radii: Sequence[float] = RADII, strict:
     Every input counts, abstentions as failures. At r = 0 this is the accuracy of the certified prediction.
     """
     _demand_labels(results)
+    return np.asarray(certified(results, radii, strict).mean(axis=1))
+
+
+def certified(results: Results, radii: Sequence[float], strict: bool = False) -> NDArray[np.bool_]:
+    """Which inputs `certified_accuracy` counts at each radius; shape (radii, inputs)."""
     reach = np.where(results.correct & (results.radius > 0), results.radius, -np.inf)
     wanted = np.asarray(radii, dtype=np.float64)[:, None]
-    return np.asarray((reach > wanted if strict else reach >= wanted).mean(axis=1))
+    return np.asarray(reach > wanted if strict else reach >= wanted)
 
 
 def abstention(results: Results) -> float:

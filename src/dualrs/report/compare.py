@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dualrs.certificates import Certificates
 from dualrs.errors import BadSetting, BadTable
-from dualrs.report.accuracy import RADII, abstention, average_certified_radius, certified_accuracy
+from dualrs.report.accuracy import RADII, abstention, average_certified_radius, certified, certified_accuracy
 from dualrs.report.bootstrap import COVERAGE, RESAMPLES, paired_intervals
 from dualrs.report.methods import Method, envelope, methods
 from dualrs.storage.database import MAGIC
@@ -120,7 +120,7 @@ def compare(found: Mapping[str, Method], radii: Sequence[float] = RADII, baselin
     """Tabulate methods on the same inputs in the same order; differences are against the method named ``baseline``."""
     if baseline is not None and baseline not in found:
         raise BadSetting(f"there is no method {baseline!r} to compare with; the methods are {', '.join(found)}")
-    hits = {name: _certified(method.results, radii) for name, method in found.items()}
+    hits = {name: certified(method.results, radii) for name, method in found.items()}
     rows = []
     for name, method in found.items():
         votes, accuracy = method.votes_per_input, certified_accuracy(method.results, radii)
@@ -147,12 +147,6 @@ def compare(found: Mapping[str, Method], radii: Sequence[float] = RADII, baselin
         )
     inputs = len(next(iter(found.values())).results)
     return Comparison(inputs, tuple(radii), tuple(rows), baseline, tuple(notes))
-
-
-def _certified(results: Results, radii: Sequence[float]) -> NDArray[np.bool_]:
-    """Which inputs `certified_accuracy` counts at each radius; shape (radii, inputs)."""
-    reach = np.where(results.correct & (results.radius > 0), results.radius, -np.inf)
-    return np.asarray(reach >= np.asarray(radii, dtype=np.float64)[:, None])
 
 
 def _differences(ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> tuple[Difference, ...]:
