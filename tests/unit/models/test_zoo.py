@@ -14,7 +14,9 @@ WEIGHTS = sorted(p.stem for p in BUNDLED.glob("*.safetensors"))
 
 
 def test_bundled_networks_are_there():
-    assert {"cifar10-denoiser", "cifar10-classifier", "cifar10-experts", "cifar10-router"} <= set(WEIGHTS)
+    assert {"cifar10-denoiser", "cifar10-classifier", "cifar10-experts", "cifar10-tuned", "cifar10-router"} <= set(
+        WEIGHTS
+    )
 
 
 def test_every_file_has_a_card_and_stays_small():
