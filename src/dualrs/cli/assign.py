@@ -19,6 +19,7 @@ from dualrs.cli.options import (
     Router,
     Sigmas,
     from_here,
+    given,
     numbers,
 )
 
@@ -56,7 +57,6 @@ def assign(
     from dualrs.data.subsets import parse_inputs
     from dualrs.jobs import assign_dataset
     from dualrs.models.hardware import keep_memory
-    from dualrs.sampling.engine import BATCH_SIZE
     from dualrs.smoothed import RouterAlone
 
     keep_memory()
@@ -65,9 +65,7 @@ def assign(
         Networks(here)(str(from_here(router, here))),
         numbers(sigmas, "--sigmas") or [],
         sigma_e,
-        device=device,
-        batch_size=BATCH_SIZE if batch_size is None else batch_size,
-        dtype="float32" if dtype is None else dtype,
+        **given(batch_size=batch_size, device=device, dtype=dtype),
     )
     dataset = build_data(DataSection(source=str(data), resize=resize, crop=crop), here)
     indices = parse_inputs(inputs, len(dataset.ids))

@@ -20,6 +20,7 @@ from dualrs.cli.options import (
     Sigmas,
     expert_references,
     from_here,
+    given,
     numbers,
 )
 from dualrs.errors import BadRecipe
@@ -62,7 +63,6 @@ def label(
     from dualrs.data.subsets import parse_inputs
     from dualrs.jobs import label_dataset
     from dualrs.models.hardware import keep_memory
-    from dualrs.sampling.engine import BATCH_SIZE
     from dualrs.smoothed import Pool
 
     if (classifier is None) == (not expert):
@@ -76,9 +76,7 @@ def label(
         if experts is None
         else {float(sigma): network(str(reference)) for sigma, reference in experts.items()},
         numbers(sigmas, "--sigmas") or [],
-        device=device,
-        batch_size=BATCH_SIZE if batch_size is None else batch_size,
-        dtype="float32" if dtype is None else dtype,
+        **given(batch_size=batch_size, device=device, dtype=dtype),
     )
     dataset = build_data(DataSection(source=str(data), resize=resize, crop=crop), here)
     indices = parse_inputs(inputs, len(dataset.ids))

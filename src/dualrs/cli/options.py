@@ -1,7 +1,7 @@
 """Options that several commands share, and how their values are read."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -101,3 +101,8 @@ def numbers(text: str | None, option: str) -> list[float] | None:
         return [float(t) for t in text.split(",")]
     except ValueError as error:
         raise BadRecipe(f"{option} takes numbers separated by commas, such as 0.25,0.5,1.0; got {text!r}") from error
+
+
+def given(**settings: Any) -> dict[str, Any]:
+    """The settings that were given; for the others, what takes them has its defaults."""
+    return {name: value for name, value in settings.items() if value is not None}

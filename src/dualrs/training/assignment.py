@@ -11,10 +11,9 @@ import numpy as np
 import torch
 
 from dualrs.data.dataset import Dataset
-from dualrs.errors import BadData
 from dualrs.report.assigned import read_assigned
-from dualrs.storage.ledger import Ledger
 from dualrs.training.images import TrainingImages
+from dualrs.training.ledgers import ledger_about
 from dualrs.training.noise import Levels, PerInput
 
 
@@ -28,11 +27,7 @@ class Assignment:
 
 def read_assignment(path: Path, dataset: Dataset, among: Sequence[int] | None = None) -> Assignment:
     """Every input that the ledger has all votes of, or those ``among`` some places; undecided ones like the others."""
-    with Ledger.open(path) as ledger:
-        if ledger.header.dataset_fingerprint != dataset.fingerprint:
-            raise BadData(
-                f"{path} is about {ledger.header.dataset}, and {dataset.name} is another dataset; give the same"
-            )
+    with ledger_about(path, dataset) as ledger:
         assigned = read_assigned(ledger)
     chosen = np.ones(len(assigned.index), bool) if among is None else np.isin(assigned.index, np.asarray(among))
     images = TrainingImages(dataset, assigned.index[chosen].tolist())

@@ -18,8 +18,8 @@ from dualrs.data.dataset import Dataset
 from dualrs.data.images import Pixels
 from dualrs.errors import BadData
 from dualrs.report.labels import read_labels
-from dualrs.storage.ledger import Ledger
 from dualrs.training.images import TrainingImages
+from dualrs.training.ledgers import ledger_about
 
 _HELD_OUT = 20  # one in so many
 
@@ -40,11 +40,7 @@ class Lessons:
 
 def read_lessons(path: Path, dataset: Dataset, among: Sequence[int] | None = None) -> Lessons:
     """Take the inputs with a positive radius at some sigma, every 20th of them aside; ``among`` some places only."""
-    with Ledger.open(path) as ledger:
-        if ledger.header.dataset_fingerprint != dataset.fingerprint:
-            raise BadData(
-                f"{path} has labels of {ledger.header.dataset}, and {dataset.name} is another dataset; give the same"
-            )
+    with ledger_about(path, dataset) as ledger:
         labels = read_labels(ledger)
         experts = len(set(ledger.header.models.values())) > 1
     if tuple(sorted(labels.sigmas)) != labels.sigmas:
