@@ -1,5 +1,6 @@
 """From a recipe to objects: open or import what it names and wrap it."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
@@ -43,6 +44,12 @@ class Networks:
             if not isinstance(module, nn.Module):
                 raise BadRecipe(f"{part!r} leads to a {type(module).__name__}, not to a torch module")
         return Denoised(*modules)
+
+    def classifier(
+        self, reference: str | None, experts: Mapping[float, str] | None
+    ) -> nn.Module | dict[float, nn.Module]:
+        """The classifier, or the expert of each sigma, whichever is named."""
+        return self(str(reference)) if experts is None else {sigma: self(expert) for sigma, expert in experts.items()}
 
     def _one(self, reference: str) -> nn.Module:
         if reference not in self._opened:
@@ -98,11 +105,7 @@ def build_model(recipe: Recipe, folder: Path | None = None) -> SmoothedModel:
     """The networks that a recipe names, smoothed; references are relative to ``folder``."""
     spec, engine = recipe.model, recipe.engine.model_dump()
     network = Networks(folder)
-    classifier = (
-        {sigma: network(reference) for sigma, reference in spec.experts.items()}
-        if spec.experts is not None
-        else network(str(spec.classifier))
-    )
+    classifier = network.classifier(spec.classifier, spec.experts)
     if spec.router is None:
         assert spec.sigma is not None, "checked by the recipe"
         return Smoothed(classifier, spec.sigma, **engine)  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ def write_bundle(folder: Path, recipe: Recipe) -> None:
 def load_bundle(folder: str | PathLike[str], *, device: str | None = None) -> DualSmoothed:
     """The model of a bundle that `dualrs rounds` made, ready to certify and to predict."""
     path = Path(folder)
-    recipe = load_recipe(None, {"data": "unused:unused", "engine": {"device": device}}, bundle=path)
+    recipe = load_recipe(None, {"engine": {"device": device}}, bundle=path)
     model = build_model(recipe, path.resolve())
     if not isinstance(model, DualSmoothed):
         raise BadRecipe(f"{path} holds no router")

@@ -102,11 +102,7 @@ def _rate(recipe: RoundsRecipe, kind: Kind, data: Dataset) -> float:
     start, engine, network = recipe.start, recipe.engine, Networks()
     device = engine.device or "cpu"
     if kind is Kind.LABEL:
-        classifier = (
-            network(str(start.classifier))
-            if start.experts is None
-            else {s: network(r) for s, r in start.experts.items()}
-        )
+        classifier = network.classifier(start.classifier, start.experts)
         return _votes(Pool(classifier, start.sigmas, **engine.model_dump()), data)
     if kind is Kind.FINETUNE:
         front, head = front_of(str(start.classifier))

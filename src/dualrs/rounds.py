@@ -114,13 +114,7 @@ class Rounds:
 
     def _label(self, step: Step, made: Made) -> Made:
         settings, engine = self.recipe.label, self.recipe.engine.model_dump()
-        network = Networks()
-        experts = made.experts
-        model = Pool(
-            network(str(made.classifier)) if experts is None else {s: network(r) for s, r in experts.items()},
-            self.recipe.start.sigmas,
-            **engine,
-        )
+        model = Pool(Networks().classifier(made.classifier, made.experts), self.recipe.start.sigmas, **engine)
         ledger = self.folder / step.product
         reuse = None if settings.reuse is None or made.router else Path(settings.reuse)  # later networks are new
         indices = self._places(settings.inputs)
