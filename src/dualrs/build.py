@@ -8,6 +8,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
+from dualrs.aces import Aces
 from dualrs.config import DataSection, Recipe
 from dualrs.data.dataset import Dataset, as_dataset
 from dualrs.data.sources import open_dataset
@@ -16,6 +17,7 @@ from dualrs.models import zoo
 from dualrs.models.architectures import known
 from dualrs.models.card import Architecture, Card
 from dualrs.models.denoise import Denoised
+from dualrs.models.noisy import fingerprint
 from dualrs.models.sources import open_network
 from dualrs.models.weights import pour_weights
 from dualrs.references import resolve
@@ -23,11 +25,16 @@ from dualrs.smoothed import DualSmoothed, Smoothed, SmoothedModel
 
 
 class Networks:
-    """Opens references to networks, each once, so that two heads behind one denoiser share it."""
+    """Opens references to networks, each once: heads behind one denoiser, and models with one network, share it.
+
+    Two files with the same network are one.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or Path.cwd()
         self._opened: dict[str, nn.Module] = {}
+        self._joined: dict[tuple[nn.Module, nn.Module], Denoised] = {}
+        self._known: dict[tuple[type, str], nn.Module] = {}  # by what they are, wherever they come from
 
     def __call__(self, reference: str) -> nn.Module:
         """A network, or a denoiser and the network behind it: ``DENOISER | NETWORK``.
@@ -43,7 +50,8 @@ class Networks:
         for part, module in zip(parts, modules, strict=True):
             if not isinstance(module, nn.Module):
                 raise BadRecipe(f"{part!r} leads to a {type(module).__name__}, not to a torch module")
-        return Denoised(*modules)
+        front, network = modules
+        return self._joined.setdefault((front, network), Denoised(front, network))
 
     def classifier(
         self, reference: str | None, experts: Mapping[float, str] | None
@@ -60,8 +68,10 @@ class Networks:
 
     def _make(self, reference: str) -> nn.Module:
         found = open_network(reference, self._folder)
-        # What Python leads to is checked by the classes that take it, which say what is wrong with it.
-        return cast(nn.Module, resolve(reference, self._folder)) if found is None else found
+        if found is None:
+            # What Python leads to is checked by the classes that take it, which say what is wrong with it.
+            return cast(nn.Module, resolve(reference, self._folder))
+        return self._known.setdefault((type(found), fingerprint(found)), found)
 
 
 def front_of(reference: str) -> tuple[str | None, str]:
@@ -101,11 +111,17 @@ def trained_reference(architecture: Architecture, weights: Path) -> str:
     return file if known(architecture) else f"{architecture.network} < {file}"
 
 
-def build_model(recipe: Recipe, folder: Path | None = None) -> SmoothedModel:
-    """The networks that a recipe names, smoothed; references are relative to ``folder``."""
+def build_model(recipe: Recipe, folder: Path | None = None, networks: Networks | None = None) -> SmoothedModel:
+    """The networks that a recipe names, smoothed; references are relative to ``folder``.
+
+    ``networks`` has those that other models opened, to share them.
+    """
     spec, engine = recipe.model, recipe.engine.model_dump()
-    network = Networks(folder)
+    network = networks or Networks(folder)
     classifier = network.classifier(spec.classifier, spec.experts)
+    if spec.core is not None:
+        selector = None if spec.selector is None else network(spec.selector)
+        return Aces(classifier, network(spec.core), spec.sigma, spec.thresholds, selector=selector, **engine)  # type: ignore[arg-type]
     if spec.router is None:
         assert spec.sigma is not None, "checked by the recipe"
         return Smoothed(classifier, spec.sigma, **engine)  # type: ignore[arg-type]

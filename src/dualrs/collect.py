@@ -4,8 +4,8 @@ Enters: inputs, a policy, a plan. Leaves: finished tallies, handed over one inpu
 Votes that the store already has are not asked for again: that is all there is to resuming.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -64,11 +64,27 @@ Finish = Callable[[str, Tally, float], None]  # input id, its votes, the seconds
 Report = Callable[[Progress], None]
 
 
+@dataclass(frozen=True)
+class Member:
+    """A model in a collection, what it wants to know of every input, and where its votes go."""
+
+    engine: Engine
+    policy: Policy
+    plan: SamplingPlan
+    finish: Finish
+    store: VoteStore = field(default_factory=Memory)
+    done: Collection[str] = ()  # inputs that it finished before
+
+    @property
+    def share_per_vote(self) -> float:
+        """How much of an input a vote is: most need two stages; what needs less or more is set right at its end."""
+        return 0.5 / (self.plan.n0 + self.plan.n)
+
+
 @dataclass
 class _Open:
-    """An input in flight."""
+    """An input in flight, for one member."""
 
-    pixels: Pixels
     tally: Tally
     wanted: Wanted
     outstanding: int = 0
@@ -78,22 +94,18 @@ class _Open:
 
 @dataclass
 class _Collection:
-    """The engine's `Work`: inputs in flight, each at some step of its policy."""
+    """The engine's `Work`: inputs in flight, each at some step of each member's policy."""
 
+    members: Sequence[Member]
     inputs: Iterable[Input]
-    policy: Policy
-    plan: SamplingPlan
-    store: VoteStore
-    finish: Finish
     report: Report | None
     progress: Progress
 
     def __post_init__(self) -> None:
         self._supply = iter(self.inputs)
-        self._open: dict[str, _Open] = {}
+        self._images: dict[str, Pixels] = {}
+        self._open: dict[tuple[str, int], _Open] = {}  # by input and member
         self._shape: tuple[int, ...] | None = None
-        # Most inputs need two stages; what needs less or more is set right when it finishes.
-        self.share_per_vote = 0.5 / (self.plan.n0 + self.plan.n)
 
     def more(self) -> Sequence[Unit] | None:
         item = next(self._supply, None)
@@ -106,43 +118,53 @@ class _Collection:
                 f"input {item.id} has shape {item.pixels.shape}, earlier ones {self._shape}; all must be alike"
             )
         self._shape = item.pixels.shape
-        tally = self.store.tally(item.id)
-        self._open[item.id] = _Open(item.pixels, tally, self.policy(tally))
-        return self._advance(item.id)
+        self._images[item.id] = item.pixels
+        joining = [k for k, member in enumerate(self.members) if item.id not in member.done]
+        for k in joining:
+            tally = self.members[k].store.tally(item.id)
+            self._open[item.id, k] = _Open(tally, self.members[k].policy(tally))
+        return [unit for k in joining for unit in self._advance(item.id, k)]
 
     def pixels(self, input_id: str) -> Pixels:
-        return self._open[input_id].pixels
+        return self._images[input_id]
 
     def deliver(self, unit: Unit, counts: Counts, seconds: float) -> Sequence[Unit]:
-        flight = self._open[unit.input_id]
-        flight.tally.add(unit, counts)
+        member, flight = self.members[unit.member], self._open[unit.input_id, unit.member]
+        kept = replace(unit, member=0)  # a store knows of one model only
+        flight.tally.add(kept, counts)
         flight.outstanding -= 1
         flight.seconds += seconds
-        self.store.record(unit, counts)
+        member.store.record(kept, counts)
         self.progress.votes += unit.votes
-        part = min(unit.votes * self.share_per_vote, 1 - flight.work)
-        flight.work += part
-        self.progress.work += part
-        return self._advance(unit.input_id) if flight.outstanding == 0 else ()
+        self._work(flight, min(unit.votes * member.share_per_vote, 1 - flight.work))
+        return self._advance(unit.input_id, unit.member) if flight.outstanding == 0 else ()
 
     def batch_done(self) -> None:
-        self.store.commit()
+        for member in self.members:
+            member.store.commit()
         if self.report is not None:
             self.report(self.progress)
 
-    def _advance(self, input_id: str) -> list[Unit]:
+    def _advance(self, input_id: str, number: int) -> list[Unit]:
         """Take the policy's next steps until it wants votes that are not here yet, or is done."""
-        flight = self._open[input_id]
+        member, flight = self.members[number], self._open[input_id, number]
         for streams in flight.wanted:
-            units = [u for s in streams for u in self.plan.units(input_id, s) if not flight.tally.holds(u)]
+            asked = (u for stream, upto in streams.items() for u in member.plan.units(input_id, stream, upto))
+            units = [replace(unit, member=number) for unit in asked if not flight.tally.holds(unit)]
             if units:
                 flight.outstanding = len(units)
                 return units
-        self.finish(input_id, flight.tally, flight.seconds)
+        member.finish(input_id, flight.tally, flight.seconds)
         self.progress.inputs += 1
-        self.progress.work += 1 - flight.work
-        del self._open[input_id]
+        self._work(flight, 1 - flight.work)
+        del self._open[input_id, number]
+        if not any((input_id, k) in self._open for k in range(len(self.members))):
+            del self._images[input_id]
         return []
+
+    def _work(self, flight: _Open, part: float) -> None:
+        flight.work += part
+        self.progress.work += part
 
 
 def collect(
@@ -161,7 +183,19 @@ def collect(
 
     ``done`` inputs, finished before, count in the progress that is reported.
     """
-    work = _Collection(inputs, policy, plan, store or Memory(), finish, report, Progress(done, 0, done))
+    member = Member(engine, policy, plan, finish, store or Memory())
+    collect_together([member], inputs, seed, report=report, done=done)
+
+
+def collect_together(
+    members: Sequence[Member], inputs: Iterable[Input], seed: int, *, report: Report | None = None, done: int = 0
+) -> None:
+    """Collect the votes of several models on the same inputs; what they can share of a noisy copy is computed once.
+
+    Progress counts every input once for each member.
+    """
+    work = _Collection(members, inputs, report, Progress(done, 0, done))
     work.batch_done()
-    engine.run(work, seed)
+    first, *others = (member.engine for member in members)
+    first.run(work, seed, *others)
     work.batch_done()

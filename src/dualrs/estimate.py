@@ -62,7 +62,7 @@ def estimate(recipe: Recipe | RoundsRecipe) -> Iterator[Cost]:
 
 
 def _of_certify(recipe: Recipe) -> Iterator[Cost]:
-    stages = 1 if recipe.model.router is None else 2
+    stages = 1 if recipe.model.router is None and recipe.model.core is None else 2
     each = stages * (recipe.certify.n0 + recipe.certify.n)
     yield _cost("certificates", recipe.data, "::", each, lambda data: _votes(build_model(recipe), data))
 
@@ -134,16 +134,16 @@ def _votes(model: SmoothedModel, data: Dataset) -> float:
     first = data.image(0)
     model.engine.prepare(first)
     votes = 0
+    plan = SamplingPlan(0, _BATCHES * model.engine.batch_size)
 
     def every_stream(tally: Tally) -> Wanted:
-        yield [Stream(stage, Part.ESTIMATION, sigma) for stage, sigma in model.models]
+        yield {Stream(stage, Part.ESTIMATION, sigma): plan.n for stage, sigma in model.models}
 
     def report(progress: Progress) -> None:
         nonlocal votes
         votes = progress.votes
 
     began = time.perf_counter()
-    plan = SamplingPlan(0, _BATCHES * model.engine.batch_size)
     collect(
         model.engine, [Input("one", first)], every_stream, plan, 0,
         finish=lambda input_id, tally, seconds: None, report=report,

@@ -6,7 +6,7 @@ halves of the latter, for training (Section 5.2): they have votes, and no rule.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TypeVar, final
+from typing import Literal, final
 
 import numpy as np
 import torch
@@ -28,14 +28,15 @@ from dualrs.collect import Input, Report, collect
 from dualrs.data.images import as_pixels, content_id
 from dualrs.errors import BadModel, BadSetting
 from dualrs.models.noisy import NoisyModel
-from dualrs.policy import Policy, certify_policy, predict_policy
+from dualrs.policy import Grid, Policy, Target, adaptive_policy, certify_policy, predict_policy
 from dualrs.sampling.engine import BATCH_SIZE, Engine, Slot
 from dualrs.sampling.noise import check_sigma
-from dualrs.votes import DualVotes, SamplingPlan, Stage, Streams, Tally
+from dualrs.theory.looks import doubling
+from dualrs.votes import AcesVotes, DualVotes, SamplingPlan, Stage, Streams, Tally
 
 Images = Tensor | NDArray[np.generic]
 Ids = Sequence[str | int]
-_Result = TypeVar("_Result")
+Budget = Literal["fixed", "adaptive"]
 
 
 class SmoothedModel(ABC):
@@ -47,9 +48,10 @@ class SmoothedModel(ABC):
 
     sigmas: tuple[float, ...]
     sigma_e: float | None
+    thresholds: tuple[float, ...] = ()  # of an entropy: of ACES alone
 
-    def __init__(self, *, batch_size: int, device: str | torch.device | None, dtype: str) -> None:
-        self.engine = Engine(self.models, batch_size=batch_size, device=device, dtype=dtype)
+    def __init__(self, *, batch_size: int, device: str | torch.device | None, dtype: str, share: bool = True) -> None:
+        self.engine = Engine(self.models, batch_size=batch_size, device=device, dtype=dtype, share=share)
 
     @property
     @abstractmethod
@@ -81,10 +83,14 @@ class SmoothedModel(ABC):
         seed: int,
         ids: Ids | None,
         progress: Report | None,
+        target: Target | None,
     ) -> Certificates:
         rule.check(plan, alpha)
         inputs = self._inputs(x, ids)
-        policy = certify_policy(self.streams, plan, rule, alpha)
+        if target is None:
+            policy = certify_policy(self.streams, plan, rule, alpha)
+        else:
+            policy = adaptive_policy(self.streams, plan, rule, alpha, target)
         tallies = self._tallies(inputs, policy, plan, seed, progress)
         return rule.certify(self.streams.gather(tallies, plan), alpha)
 
@@ -100,10 +106,15 @@ class SmoothedModel(ABC):
     ) -> Prediction | Predictions:
         """Classify one image or a batch, without a radius; wrong with probability at most alpha per image."""
         self.rule()  # a model that no rule fits names no class either, and says so
+        if self.thresholds:
+            raise BadSetting("a model with a core network is certified, and not asked for predictions: use certify")
         plan = SamplingPlan(0, n)
         check_predict(plan, alpha, stages=1 if self.sigma_e is None else 2)
         inputs = self._inputs(x, ids)
-        votes = self.streams.gather(self._tallies(inputs, predict_policy(self.streams), plan, seed, progress), plan)
+        votes = self.streams.gather(
+            self._tallies(inputs, predict_policy(self.streams, plan), plan, seed, progress), plan
+        )
+        assert not isinstance(votes, AcesVotes), "refused above"
         result = predict_dual(votes, alpha) if isinstance(votes, DualVotes) else predict(votes, alpha)
         return result[0] if x.ndim == 3 else result
 
@@ -166,12 +177,19 @@ class Smoothed(SmoothedModel):
         n: int = 10_000,
         n0: int = 100,
         alpha: float = 0.001,
+        budget: Budget = "fixed",
+        target: Target | None = None,
         seed: int = 0,
         ids: Ids | None = None,
         progress: Report | None = None,
     ) -> Certificate | Certificates:
-        """Certify one image (channels, height, width) or a batch; uint8, or float in [0, 1]."""
-        result = self._certify(x, SamplingPlan(n0, n), self.rule(), alpha, seed, ids, progress)
+        """Certify one image (channels, height, width) or a batch; uint8, or float in [0, 1].
+
+        ``budget`` "adaptive" takes n votes at most, and stops where more would not help the ``target``: a `Grid` of
+        radii, by default those of the tables, or a `Tolerance` on the radius. The guarantee is the same.
+        """
+        plan, target = sampling_plan(n0, n, budget, target)
+        result = self._certify(x, plan, self.rule(), alpha, seed, ids, progress, target)
         return result[0] if x.ndim == 3 else result
 
 
@@ -180,7 +198,8 @@ class DualSmoothed(SmoothedModel):
     """A router smoothed at ``sigma_e`` picks one of ``sigmas`` for each input; the classifier answers under it.
 
     ``classifier`` is one module, or a mapping {sigma: module} with an expert for every candidate. The router's
-    logits are in the order of ``sigmas``.
+    logits are in the order of ``sigmas``. With ``share``, the expert at ``sigma_e`` votes on the router's noisy copies,
+    which are then drawn and denoised once for both; either way the guarantee is the same.
     """
 
     def __init__(
@@ -193,11 +212,12 @@ class DualSmoothed(SmoothedModel):
         batch_size: int = BATCH_SIZE,
         device: str | torch.device | None = None,
         dtype: str = "float32",
+        share: bool = True,
     ) -> None:
         self.sigmas, self.experts = _experts(classifier, sigmas)
         self._sigma_e = self.sigma_e = _check_sigma_e(sigma_e, self.sigmas)
         self.router = NoisyModel("router", router)
-        super().__init__(batch_size=batch_size, device=device, dtype=dtype)
+        super().__init__(batch_size=batch_size, device=device, dtype=dtype, share=share)
 
     @property
     def models(self) -> dict[Slot, NoisyModel]:
@@ -208,7 +228,10 @@ class DualSmoothed(SmoothedModel):
         """A rule for two stages, `fusion` by default."""
         if name == "cohen":
             raise BadSetting("rule cohen is for one sigma; this model has a router: use paper, nosplit or fusion")
-        return rule(name or "fusion")
+        found = rule(name or "fusion")
+        if found.reads is not DualVotes:
+            raise BadSetting(f"rule {found.name} is for a model with a core network; use paper, nosplit or fusion")
+        return found
 
     def certify(
         self,
@@ -218,12 +241,19 @@ class DualSmoothed(SmoothedModel):
         n0: int = 100,
         alpha: float = 0.001,
         rule: str = "fusion",
+        budget: Budget = "fixed",
+        target: Target | None = None,
         seed: int = 0,
         ids: Ids | None = None,
         progress: Report | None = None,
     ) -> Certificate | Certificates:
-        """Certify one image (channels, height, width) or a batch; uint8, or float in [0, 1]."""
-        result = self._certify(x, SamplingPlan(n0, n), self.rule(rule), alpha, seed, ids, progress)
+        """Certify one image (channels, height, width) or a batch; uint8, or float in [0, 1].
+
+        ``budget`` "adaptive" takes n votes per stage at most, and stops where more would not help the ``target``: a
+        `Grid` of radii, by default those of the tables, or a `Tolerance` on the radius. The guarantee is the same.
+        """
+        plan, target = sampling_plan(n0, n, budget, target)
+        result = self._certify(x, plan, self.rule(rule), alpha, seed, ids, progress, target)
         return result[0] if x.ndim == 3 else result
 
 
@@ -283,6 +313,17 @@ class RouterAlone(SmoothedModel):
     def rule(self, name: str | None = None) -> Rule:
         """Refuse: without a classifier there is no class to certify."""
         raise BadSetting("a router alone has no rule, as it names no class; use DualSmoothed with a classifier")
+
+
+def sampling_plan(n0: int, n: int, budget: Budget, target: Target | None) -> tuple[SamplingPlan, Target | None]:
+    """The plan of a certification and, if it is adaptive, its target."""
+    if budget == "adaptive":
+        return SamplingPlan(n0, n, doubling(n)), target or Grid()
+    if budget != "fixed":
+        raise BadSetting(f"the budget is 'fixed' or 'adaptive', got {budget!r}")
+    if target is not None:
+        raise BadSetting("a target is for budget='adaptive'; a fixed budget goes to n")
+    return SamplingPlan(n0, n), None
 
 
 def _candidates(sigmas: Sequence[float]) -> tuple[float, ...]:

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "theory": {"errors"},
     "votes": {"errors", "theory"},
     "certificates": {"errors", "theory", "votes"},
-    "storage": ARITHMETIC,
+    "storage": ARITHMETIC | {"policy"},
     "report": ARITHMETIC | {"extras", "storage"},
     "extras": {"errors"},
     "files": {"errors"},
@@ -28,12 +28,14 @@ MAY_IMPORT = {
     "sampling": SAMPLING,
     "policy": ARITHMETIC,
     "collect": SAMPLING | {"policy"},
+    "scale": SAMPLING | {"extras"},
     "smoothed": SAMPLING | ARITHMETIC | {"policy", "collect"},
     "jobs": SAMPLING | ARITHMETIC | {"policy", "collect", "smoothed", "storage"},
     "config": {"errors", "references"},
     "references": {"errors"},
     "training": ARITHMETIC | {"extras", "data", "models", "storage", "report"},
-    "build": {"errors", "config", "references", "data", "models", "smoothed"},
+    "aces": SAMPLING | ARITHMETIC | {"collect", "smoothed"},
+    "build": {"errors", "config", "references", "data", "models", "smoothed", "aces"},
     "bundle": {"errors", "files", "config", "build", "models", "smoothed"},
     "rounds": {"errors", "config", "build", "bundle", "data", "models", "collect", "smoothed", "jobs", "training"},
     "estimate": {
@@ -51,7 +53,17 @@ MAY_IMPORT = {
     },
 }
 FRONT_DOORS = {"__init__", "__main__", "cli"}  # may import anything
-MAY_IMPORT_TORCH = {"models", "sampling", "smoothed", "training", "build", "rounds", "estimate"} | FRONT_DOORS
+MAY_IMPORT_TORCH = {
+    "models",
+    "sampling",
+    "scale",
+    "smoothed",
+    "aces",
+    "training",
+    "build",
+    "rounds",
+    "estimate",
+} | FRONT_DOORS
 
 
 def violations(source: Path) -> list[str]:
@@ -122,6 +134,60 @@ def test_the_check_can_fail(tmp_path, file, line, complaint):
     path.parent.mkdir()
     path.write_text(line + "\n")
     assert [v for v in violations(tmp_path) if complaint in v]
+
+
+def fixed_level_bounds(source: Path) -> list[str]:
+    """Every certificate that makes a bound by itself, and not through its votes, which know the plan."""
+    found = []
+    for path in sorted((source / "certificates").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.ImportFrom(module="dualrs.theory.bounds" | "dualrs.theory.looks", names=names):
+                    taken = {alias.name for alias in names} - {"Floats", "shares"}
+                    found += [f"{path.name} imports {name}" for name in sorted(taken)]
+                case ast.ImportFrom(module="dualrs.theory", names=names):
+                    taken = {alias.name for alias in names} & {"bounds", "looks"}
+                    found += [f"{path.name} imports {name}" for name in sorted(taken)]
+                case ast.Import(names=names):
+                    found += [f"{path.name} imports {a.name}" for a in names if a.name.startswith("dualrs.theory")]
+                case ast.Name(id=name) | ast.alias(name=name) | ast.Attribute(attr=name) if name in INVERSES:
+                    found.append(f"{path.name} uses {name}")
+    return found
+
+
+INVERSES = {"betaincinv", "betainccinv", "bdtri", "btdtri", "beta"}  # what a Clopper-Pearson bound is made of
+
+
+def test_bounds_of_certificates_come_from_votes_which_know_their_plan():
+    """A bound made from bare counts would be at a fixed level, whatever looks the counts were gathered under."""
+    assert fixed_level_bounds(SOURCE) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("from dualrs.theory.bounds import Floats, lower", "imports lower"),
+        ("from dualrs.theory.bounds import upper as bound", "imports upper"),
+        ("from dualrs.theory.looks import lower_at_looks", "imports lower_at_looks"),
+        ("from dualrs.theory import bounds", "imports bounds"),
+        ("import dualrs.theory.bounds as b", "imports dualrs.theory.bounds"),
+        ("def f(k):\n    from scipy.special import betaincinv\n    return betaincinv(k, 2, 0.1)", "uses betaincinv"),
+        ("from scipy.stats import beta", "uses beta"),
+        ("from scipy import stats\np = stats.beta.ppf(0.1, 1, 2)", "uses beta"),
+    ],
+)
+def test_the_check_of_bounds_can_fail(tmp_path, line, complaint):
+    path = tmp_path / "certificates" / "new.py"
+    path.parent.mkdir()
+    path.write_text(line + "\n")
+    assert [f for f in fixed_level_bounds(tmp_path) if complaint in f]
+
+
+def test_the_check_of_bounds_lets_types_and_levels_pass(tmp_path):
+    path = tmp_path / "certificates" / "new.py"
+    path.parent.mkdir()
+    path.write_text("from dualrs.theory.bounds import Floats\nfrom dualrs.theory.looks import shares\n")
+    assert fixed_level_bounds(tmp_path) == []
 
 
 def test_sampling_knows_nothing_of_alpha_or_labels():

@@ -11,7 +11,7 @@ import torch
 from kept_rows import rows
 from torch import nn
 
-from dualrs import DualSmoothed, Smoothed
+from dualrs import Aces, DualSmoothed, Smoothed
 from dualrs.data.dataset import ArrayDataset
 from dualrs.jobs import certify_dataset
 from dualrs.storage import Ledger, verify
@@ -35,12 +35,23 @@ class Threshold(nn.Module):
         return nn.functional.one_hot(above.sum(dim=1), len(self.cuts) + 1).float()
 
 
+class Unsure(Threshold):
+    """The same answer, of which it is sure where the other pixel is dark."""
+
+    def forward(self, x):
+        return 20 * super().forward(x) * (x.flatten(1)[:, :1] < 0.5)
+
+
 def two_stages():
     return DualSmoothed(Threshold(0, 0.4, 0.7), Threshold(1, 0.3), (0.25, 0.5, 0.3), 0.5, batch_size=700)
 
 
 def one_sigma():
     return Smoothed(Threshold(1, 0.3), 0.5, batch_size=700)
+
+
+def with_core():
+    return Aces(Unsure(1, 0.3), Threshold(0, 0.4), 0.5, (0.1, 0.3), batch_size=700)
 
 
 class Stop(BaseException):
@@ -63,14 +74,16 @@ def run(path, make, rule, stop_after=None):
 
 @pytest.mark.parametrize(
     ("make", "rule"),
-    [(two_stages, "fusion"), (two_stages, "paper"), (one_sigma, "cohen")],
-    ids=["fusion", "paper", "cohen"],
+    [(two_stages, "fusion"), (two_stages, "paper"), (one_sigma, "cohen"), (with_core, "aces-0.3")],
+    ids=["fusion", "paper", "cohen", "aces"],
 )
 def test_run_stopped_after_any_batch_ends_like_an_unbroken_one(make, rule, tmp_path):
     batches = run(tmp_path / "unbroken", make, rule)
     unbroken = rows(tmp_path / "unbroken")
     if rule == "fusion":
         assert len({(row[0], row[3]) for row in unbroken["votes"] if row[1] == "class"}) > 6  # rivals were asked
+    if make is with_core:
+        assert {row[3] for row in unbroken["votes"]} == {0.0, 0.5}  # the core answered, and the classifier voted
     wrong = {}
     for k in range(batches):
         path = tmp_path / f"stopped after {k}"

@@ -205,13 +205,13 @@ def test_shape_of_batches_is_that_of_the_earlier_ledger(tmp_path):
     ("other", "message"),
     [
         pytest.param({"seed": 4}, "seed is 3 on record but 4 was given", id="another seed"),
-        pytest.param({"n": 1000}, "n is 1200 on record but 1000", id="another n"),
+        pytest.param({"n": 1300}, "it has 1,200 a stream, and this run wants 1,300", id="a larger n"),
         pytest.param({"dtype": "bfloat16"}, "dtype is float32 on record but bfloat16", id="another dtype"),
         pytest.param({"data": ArrayDataset(IMAGES ^ 1, LABELS)}, "dataset_fingerprint", id="other pixels"),
         pytest.param({"data": ArrayDataset(IMAGES, LABELS[::-1])}, "dataset_fingerprint", id="other labels"),
         pytest.param(
             {"seeds": {0.25: C, 1.0: B}},
-            "at sigma 0.25 another network voted; it has no votes at sigma 1. Label afresh",
+            "another network was the class at sigma 0.25; it has no votes of the class at sigma 1. Start afresh",
             id="no expert in common",
         ),
     ],
@@ -225,9 +225,18 @@ def test_ledger_without_a_vote_to_reuse_is_refused_with_the_reason(other, messag
     assert not (tmp_path / "new.ledger").exists()
 
 
+def test_a_longer_run_begins_with_the_votes_of_a_shorter_one(old, tmp_path):
+    alone, _ = label(tmp_path / "alone.ledger", OLD, n=1000)
+    experts, taken = label(tmp_path / "new.ledger", OLD, n=1000, reuse=old)
+    assert taken == 2 * 8 * 1000
+    assert {s: e.estimation.tolist() for s, e in experts.items()} == {
+        s: e.estimation.tolist() for s, e in alone.items()
+    }
+
+
 def test_other_inputs_are_no_reuse(tmp_path):
     label(tmp_path / "old.ledger", OLD, indices=range(3))
-    with pytest.raises(ForeignLedger, match=r"at sigma 0.25 it has no votes on the inputs asked for"):
+    with pytest.raises(ForeignLedger, match=r"no votes of the class at sigma 0.25 on the inputs asked for"):
         label(tmp_path / "new.ledger", OLD, indices=range(3, 8), reuse=tmp_path / "old.ledger")
     assert not (tmp_path / "new.ledger").exists()
 
@@ -245,7 +254,7 @@ def test_certificates_are_no_labels(tmp_path):
     certify_dataset(
         model, DATA, tmp_path / "old", plan=SamplingPlan(10, N), alpha=0.01, rule=model.rule(), seed=3, indices=[0]
     )
-    with pytest.raises(ForeignLedger, match="holds certificates under rule cohen, not labels"):
+    with pytest.raises(ForeignLedger, match="holds certificates under rule cohen, which labels cannot be made from"):
         label(tmp_path / "new", OLD, reuse=tmp_path / "old")
 
 

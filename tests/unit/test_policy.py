@@ -38,11 +38,18 @@ def fill(tally, stream, counts, plan=PLAN):
 def steps(policy, votes):
     """What a policy asks for, step by step, given the votes that it will get."""
     tally, asked = Tally(), []
-    for streams in policy(tally):
-        asked.append(list(streams))
-        for stream in streams:
+    for wanted in policy(tally):
+        assert all(upto == PLAN.votes(stream.part) for stream, upto in wanted.items())
+        asked.append(list(wanted))
+        for stream in wanted:
             fill(tally, stream, votes[stream.stage, stream.sigma])
     return asked
+
+
+def two_stages(sigma):
+    """The router's selection votes first; then the rest of the router together with the expert that they choose."""
+    selection, estimation = both(Stage.ROUTER, 1.0)
+    return [[selection], [estimation, *both(Stage.CLASS, sigma)]]
 
 
 # Votes by which the router chooses 0.5 and hesitates towards 1.0, and every expert is for class 1.
@@ -64,13 +71,13 @@ def test_one_sigma_needs_both_parts_at_once():
 @pytest.mark.parametrize("name", ["paper", "nosplit", "paper-1:4"])
 def test_rules_of_two_stages_need_the_router_and_the_expert_it_selects(name):
     policy = certify_policy(DUAL, PLAN, rule(name), ALPHA)
-    assert steps(policy, HESITANT) == [both(Stage.ROUTER, 1.0), both(Stage.CLASS, 0.5)]
+    assert steps(policy, HESITANT) == two_stages(0.5)
 
 
 def test_fusion_also_wants_the_rivals_that_could_help():
     policy = certify_policy(DUAL, PLAN, rule("fusion"), ALPHA)
     *before, rivals = steps(policy, HESITANT)
-    assert before == [both(Stage.ROUTER, 1.0), both(Stage.CLASS, 0.5)]
+    assert before == two_stages(0.5)
     # estimation only: the class is chosen already. The router rules 0.25 out further than the class holds.
     assert rivals == [Stream(Stage.CLASS, Part.ESTIMATION, 1.0)]
 
@@ -85,7 +92,7 @@ def test_fusion_leaves_rivals_alone_where_they_cannot_help(votes):
 
 
 def test_all_votes_are_those_of_the_router_and_of_every_expert_at_once():
-    assert steps(complete_policy(DUAL), HOPELESS) == [
+    assert steps(complete_policy(DUAL, PLAN), HOPELESS) == [
         both(Stage.ROUTER, 1.0) + [stream for sigma in SIGMAS for stream in both(Stage.CLASS, sigma)]
     ]
 
@@ -96,30 +103,31 @@ def test_selection_votes_choose_the_expert_whatever_the_estimation_votes_say():
     next(wanted)
     fill(tally, Stream(Stage.ROUTER, Part.SELECTION, 1.0), (0, 0, 1))
     fill(tally, Stream(Stage.ROUTER, Part.ESTIMATION, 1.0), (1, 0, 0))
-    assert next(wanted) == both(Stage.CLASS, 1.0)
+    assert list(next(wanted)) == two_stages(1.0)[1]
 
 
 def test_ties_among_the_selection_votes_go_to_the_first():
-    assert steps(certify_policy(DUAL, PLAN, rule("paper"), ALPHA), HESITANT | {(Stage.ROUTER, 1.0): (0, 1, 1)})[1] == (
-        both(Stage.CLASS, 0.5)
-    )
+    policy = certify_policy(DUAL, PLAN, rule("paper"), ALPHA)
+    assert steps(policy, HESITANT | {(Stage.ROUTER, 1.0): (0, 1, 1)}) == two_stages(0.5)
 
 
 def test_prediction_needs_no_selection_votes():
-    assert steps(predict_policy(DUAL), HESITANT) == [
+    assert steps(predict_policy(DUAL, PLAN), HESITANT) == [
         [Stream(Stage.ROUTER, Part.ESTIMATION, 1.0)],
         [Stream(Stage.CLASS, Part.ESTIMATION, 0.5)],
     ]
-    assert steps(predict_policy(Streams((0.25,), 2)), HESITANT) == [[Stream(Stage.CLASS, Part.ESTIMATION, 0.25)]]
+    assert steps(predict_policy(Streams((0.25,), 2), PLAN), HESITANT) == [[Stream(Stage.CLASS, Part.ESTIMATION, 0.25)]]
 
 
 def test_labels_need_every_expert_at_once():
     streams = Streams((0.25, 0.5), classes=2)
-    assert steps(label_policy(streams), HESITANT) == [[Stream(Stage.CLASS, Part.ESTIMATION, s) for s in (0.25, 0.5)]]
+    assert steps(label_policy(streams, PLAN), HESITANT) == [
+        [Stream(Stage.CLASS, Part.ESTIMATION, s) for s in (0.25, 0.5)]
+    ]
 
 
 def test_assigning_needs_the_router_alone():
-    assert steps(assign_policy(Streams(SIGMAS, classes=0, sigma_e=1.0)), HESITANT) == [
+    assert steps(assign_policy(Streams(SIGMAS, classes=0, sigma_e=1.0), PLAN), HESITANT) == [
         [Stream(Stage.ROUTER, Part.ESTIMATION, 1.0)]
     ]
 

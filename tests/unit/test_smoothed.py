@@ -24,6 +24,7 @@ from dualrs.errors import (
     TooFewVotes,
     TrainingMode,
 )
+from dualrs.policy import Grid, Tolerance
 from dualrs.sampling.noise import draw_block
 from dualrs.smoothed import Pool, RouterAlone
 from dualrs.votes import BLOCK, DualVotes, Part, SamplingPlan, Stage, Stream, Votes
@@ -188,8 +189,8 @@ def test_image_off_the_grid_is_certified_at_the_nearest_grey_levels():
 # Against a slow loop
 
 
-def slow_votes(network, stage, sigma, answers, plan, names, seed):
-    """Votes of one network, one noisy copy at a time, counted in Python."""
+def slow_votes(network, stage, sigma, answers, plan, names, seed, noise_of=None):
+    """Votes of one network, one noisy copy at a time, counted in Python; on the noise of another stage, if named."""
     tables = {}
     for part in Part:
         rows = []
@@ -197,7 +198,7 @@ def slow_votes(network, stage, sigma, answers, plan, names, seed):
             counts = Counter()
             for vote in range(plan.votes(part)):
                 block, offset = divmod(vote, BLOCK)
-                noise = draw_block(seed, name, Stream(stage, part, sigma), block, image.size)[offset]
+                noise = draw_block(seed, name, Stream(noise_of or stage, part, sigma), block, image.size)[offset]
                 noisy = (torch.from_numpy(noise).view(1, *image.shape) + torch.from_numpy(image)).float() / 255
                 counts[int(network(noisy).argmax())] += 1
             rows.append([counts[a] for a in range(answers)])
@@ -212,17 +213,32 @@ ROUTER, CLASSIFIER = Sums(3, seed=6), Sums(3, seed=4)
 
 @pytest.fixture(scope="module")
 def slow():
-    """All votes of both stages, every expert included."""
+    """All votes of both stages, every expert included, each on noise of its own."""
     experts = [slow_votes(CLASSIFIER, Stage.CLASS, s, 3, PLAN, NAMES, seed=5) for s in SIGMAS]
     return DualVotes(slow_votes(ROUTER, Stage.ROUTER, SIGMA_E, 3, PLAN, NAMES, seed=5), tuple(experts))
 
 
+@pytest.fixture(scope="module")
+def slow_shared(slow):
+    """The same, but the expert at sigma_e votes on the router's noisy copies."""
+    shared = slow_votes(CLASSIFIER, Stage.CLASS, SIGMA_E, 3, PLAN, NAMES, seed=5, noise_of=Stage.ROUTER)
+    return DualVotes(slow.router, (*slow.experts[:-1], shared))
+
+
+@pytest.fixture(params=["slow", "slow_shared"], ids=["own noise", "shared noise"])
+def shared_and_votes(request):
+    """Whether the stages share their copies, and all votes of both."""
+    return request.param == "slow_shared", request.getfixturevalue(request.param)
+
+
 @pytest.mark.parametrize("name", ["paper", "paper-1:4", "nosplit", "fusion", "fusion-pair"])
 @pytest.mark.parametrize("alpha", [0.001, 0.2])
-def test_certify_is_the_rule_applied_to_the_votes(name, alpha, slow):
-    certificates = dual(ROUTER, CLASSIFIER).certify(IMAGES, n=220, n0=30, alpha=alpha, rule=name, seed=5, ids=NAMES)
+def test_certify_is_the_rule_applied_to_the_votes(name, alpha, shared_and_votes):
+    share, votes = shared_and_votes
+    model = dual(ROUTER, CLASSIFIER, share=share)
+    certificates = model.certify(IMAGES, n=220, n0=30, alpha=alpha, rule=name, seed=5, ids=NAMES)
     # Under fusion the model left experts out that could not help; the radius must be that with all of them sampled.
-    expected = rule(name).certify(slow, alpha)
+    expected = rule(name).certify(votes, alpha)
     assert certificates.radius.tolist() == expected.radius.tolist()
     assert certificates.prediction.tolist() == expected.prediction.tolist()
     assert certificates.sigma_c.tolist() == expected.sigma_c.tolist()
@@ -230,12 +246,32 @@ def test_certify_is_the_rule_applied_to_the_votes(name, alpha, slow):
     assert certificates.outcome.tolist() == expected.outcome.tolist()
 
 
-def test_slow_votes_are_worth_the_comparison(slow):
+def test_slow_votes_are_worth_the_comparison(shared_and_votes):
     """Several sigmas chosen, several classes, certificates and abstentions: nothing is compared with itself only."""
-    certificates = rule("fusion").certify(slow, 0.2)
+    certificates = rule("fusion").certify(shared_and_votes[1], 0.2)
     assert len(set(certificates.sigma_c)) > 1
     assert len(set(certificates.prediction)) > 2
     assert 0 < certificates.abstained.sum() < 6
+
+
+def test_sharing_changes_the_votes_of_the_expert_at_sigma_e_and_nothing_else(slow, slow_shared):
+    assert (slow.experts[-1].selection != slow_shared.experts[-1].selection).any()
+    assert (slow.experts[-1].estimation != slow_shared.experts[-1].estimation).any()
+    settings = {"n": 220, "n0": 30, "alpha": 0.2, "rule": "nosplit", "seed": 5, "ids": NAMES}
+    apart, together = (dual(ROUTER, CLASSIFIER, share=s).certify(IMAGES, **settings) for s in (False, True))
+    assert apart.r_sigma.tolist() == together.r_sigma.tolist()
+    assert apart.sigma_c.tolist() == together.sigma_c.tolist()
+    at_sigma_e = apart.sigma_c == SIGMA_E
+    assert at_sigma_e.any()
+    assert (apart.r_c != together.r_c).tolist() == at_sigma_e.tolist()
+
+
+def test_stages_share_their_noise_by_default():
+    settings = {"n": 220, "n0": 30, "alpha": 0.2, "seed": 5, "ids": NAMES}
+    by_default, shared = (
+        dual(ROUTER, CLASSIFIER, **options).certify(IMAGES, **settings) for options in ({}, {"share": True})
+    )
+    assert fields(by_default) == fields(shared)
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
@@ -244,12 +280,13 @@ def test_one_sigma_is_cohen_applied_to_the_votes(sigma, slow):
     assert fields(certificates) == fields(rule("cohen").certify(slow.experts[SIGMAS.index(sigma)], 0.05))
 
 
-def test_predict_is_the_test_applied_to_the_estimation_votes(slow):
+def test_predict_is_the_test_applied_to_the_estimation_votes(shared_and_votes):
+    share, votes = shared_and_votes
     for alpha in (0.001, 0.3):
-        found = dual(ROUTER, CLASSIFIER).predict(IMAGES, n=220, alpha=alpha, seed=5, ids=NAMES)
-        assert list(found) == list(predict_dual(slow, alpha))
+        found = dual(ROUTER, CLASSIFIER, share=share).predict(IMAGES, n=220, alpha=alpha, seed=5, ids=NAMES)
+        assert list(found) == list(predict_dual(votes, alpha))
         found = Smoothed(CLASSIFIER, 0.5).predict(IMAGES, n=220, alpha=alpha, seed=5, ids=NAMES)
-        assert list(found) == list(predict(slow.experts[1], alpha))
+        assert list(found) == list(predict(votes.experts[1], alpha))
 
 
 # Experts, sigmas and who is asked
@@ -318,6 +355,79 @@ def test_undecided_stages_abstain_and_say_which():
     assert (routed.prediction, routed.radius, routed.outcome) == (ABSTAIN, 0.0, Outcome.ROUTER_UNDECIDED)
     classed = dual(Always(0), coin).certify(image, n=100)
     assert (classed.prediction, classed.radius, classed.outcome) == (ABSTAIN, 0.0, Outcome.CLASS_UNDECIDED)
+
+
+# Adaptive
+
+
+ADAPTIVE = {"n": 800, "n0": 30, "alpha": 0.01, "seed": 5, "budget": "adaptive"}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [dual(ROUTER, CLASSIFIER), dual(ROUTER, CLASSIFIER, share=False), Smoothed(CLASSIFIER, 0.5, batch_size=100)],
+    ids=["two stages", "two stages apart", "one sigma"],
+)
+class TestAdaptive:
+    def test_certificates_do_not_depend_on_order_or_company(self, model):
+        whole = fields(model.certify(IMAGES, ids=NAMES, **ADAPTIVE))
+        order = [4, 0, 5, 2, 1, 3]
+        shuffled = model.certify(IMAGES[order], ids=[NAMES[i] for i in order], **ADAPTIVE)
+        assert fields(shuffled) == [whole[i] for i in order]
+        assert vars(model.certify(IMAGES[3], ids=[NAMES[3]], **ADAPTIVE)) == whole[3]
+
+    def test_fewer_votes_serve_the_grid_as_well(self, model):
+        votes = {"fixed": [], "adaptive": []}
+        found = {
+            budget: model.certify(
+                IMAGES,
+                ids=NAMES,
+                **(ADAPTIVE | {"budget": budget}),
+                progress=lambda p, v=votes[budget]: v.append(p.votes),
+            )
+            for budget in votes
+        }
+        assert votes["adaptive"][-1] < votes["fixed"][-1]
+        for radius in (0.0, 0.25, 0.5):
+            fixed, adaptive = (((c.radius > 0) & (c.radius >= radius)).sum() for c in found.values())
+            assert abs(int(fixed) - int(adaptive)) <= 1
+
+    def test_grid_of_the_tables_is_the_default(self, model):
+        by_default, given = (model.certify(IMAGES, ids=NAMES, **ADAPTIVE, **t) for t in ({}, {"target": Grid()}))
+        assert fields(by_default) == fields(given)
+
+    def test_target_decides_when_to_stop(self, model):
+        radii = [
+            model.certify(IMAGES, ids=NAMES, **ADAPTIVE, target=t).radius.sum()
+            for t in (Tolerance(5.0), Tolerance(0.2), Tolerance(1e-6))
+        ]
+        assert radii[0] <= radii[1] <= radii[2]
+        assert radii[0] < radii[2]
+
+
+def test_more_than_one_look_needs_more_than_a_block_of_votes():
+    """With n of one block there is nothing to stop at: the same votes, and the same certificates."""
+    small = {"n": 100, "alpha": 0.05, "ids": NAMES}
+    fixed, adaptive = (dual().certify(IMAGES, **small, budget=b, rule="nosplit") for b in ("fixed", "adaptive"))
+    assert fields(fixed) == fields(adaptive)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        pytest.param({"budget": "frugal"}, "the budget is 'fixed' or 'adaptive', got 'frugal'", id="an unknown budget"),
+        pytest.param({"target": Grid()}, "a target is for budget='adaptive'", id="a target of a fixed n"),
+        pytest.param(
+            {"budget": "fixed", "target": Tolerance(0.1)}, "a target is for budget='adaptive'", id="a tolerance of one"
+        ),
+        pytest.param({"budget": "adaptive", "n": 9}, r"take n >= 1[01]", id="n too small for alpha"),
+    ],
+)
+def test_impossible_budget_is_refused_before_the_network_is_called(settings, message):
+    with pytest.raises(BadSetting, match=message):
+        Smoothed(Untouchable().eval(), 0.5).certify(IMAGES, **settings)
+    with pytest.raises(BadSetting, match=message):
+        dual(Untouchable().eval(), Untouchable().eval()).certify(IMAGES, **settings)
 
 
 # Misuse: settings

@@ -21,9 +21,10 @@ from half_spaces import (
 from verdict import ALPHA, TRIALS, judge
 
 from dualrs.certificates import Certificates
-from dualrs.certificates.aces import AcesVotes, aces
-from dualrs.votes import SamplingPlan
+from dualrs.certificates.aces import aces
+from dualrs.votes import AcesVotes, SamplingPlan
 
+THRESHOLD = 0.5  # the only one
 PROBLEMS = {
     "the class changes first": class_boundary(ALPHA / 2),
     "the choice changes first": routing_boundary(ALPHA / 2),
@@ -35,11 +36,13 @@ PROBLEMS = {
 
 def drawn(problem, coupling, seed):
     votes = problem.draw(TRIALS, coupling, seed)
-    return AcesVotes(votes.router, votes.experts[0], np.full(TRIALS, OTHER))
+    expert = votes.experts[0]
+    core = np.tile(np.eye(expert.answers, dtype=np.int64)[OTHER], (TRIALS, 1))
+    return AcesVotes(votes.router, expert, core, thresholds=(THRESHOLD,))
 
 
 def honest(votes):
-    return aces(votes, ALPHA, 0)
+    return aces(votes, ALPHA, THRESHOLD)
 
 
 @pytest.mark.parametrize("coupling", COUPLINGS)
@@ -77,12 +80,14 @@ def selection_reused(votes):
     """The votes that bound the choice make it too; at 1.5 alpha, which by itself does no harm at this problem."""
     selector = votes.selector
     plan = SamplingPlan(selector.plan.n, selector.plan.n)
-    return aces(replace(votes, selector=replace(selector, selection=selector.estimation, plan=plan)), 1.5 * ALPHA, 0)
+    return aces(
+        replace(votes, selector=replace(selector, selection=selector.estimation, plan=plan)), 1.5 * ALPHA, THRESHOLD
+    )
 
 
 TWINS = {
-    "at four times alpha, class first": (lambda votes: aces(votes, 4 * ALPHA, 0), class_boundary(ALPHA)),
-    "at four times alpha, choice first": (lambda votes: aces(votes, 4 * ALPHA, 0), routing_boundary(ALPHA)),
+    "at four times alpha, class first": (lambda votes: aces(votes, 4 * ALPHA, THRESHOLD), class_boundary(ALPHA)),
+    "at four times alpha, choice first": (lambda votes: aces(votes, 4 * ALPHA, THRESHOLD), routing_boundary(ALPHA)),
     "without the choice": (choice_ignored, routing_boundary(ALPHA / 2)),
     "choosing by the votes that bound the choice": (selection_reused, hostile_coin_toss()),
 }

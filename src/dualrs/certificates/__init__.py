@@ -2,7 +2,7 @@
 
 from dualrs.certificates.certificate import ABSTAIN, Certificate, Certificates, Outcome
 from dualrs.certificates.predict import Prediction, Predictions, check_predict, predict, predict_dual
-from dualrs.certificates.rules import NAMES, Rule, rule
+from dualrs.certificates.rules import NAMES, Rule, aces_rule, aces_threshold, rule
 
 __all__ = [
     "ABSTAIN",
@@ -13,6 +13,8 @@ __all__ = [
     "Prediction",
     "Predictions",
     "Rule",
+    "aces_rule",
+    "aces_threshold",
     "check_predict",
     "predict",
     "predict_dual",

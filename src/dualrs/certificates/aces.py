@@ -6,43 +6,21 @@ selector's votes serves several thresholds, as its answer says how many of them 
 (`dualrs.models.entropy`).
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from numpy.typing import NDArray
 
 from dualrs.certificates.certificate import ABSTAIN, ROUTER, Certificates, Outcome
-from dualrs.certificates.selection import Indices, of_class, top
-from dualrs.errors import BadSetting, UnusableVotes
-from dualrs.theory.bounds import lower
+from dualrs.certificates.selection import demand, demand_one_look, top
+from dualrs.errors import UnusableVotes
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import gaussian_radius
-from dualrs.votes import Votes
+from dualrs.votes import AcesVotes, Counts, Votes
 
 CORE = "core"  # the limit of an input that the core network answers: it has no radius
 
 
-@dataclass(frozen=True)
-class AcesVotes:
-    """Votes of the selector (how many thresholds the entropy exceeds) and of the classifier, for the same inputs.
-
-    ``core`` is the class that the core network gives to each input itself, shape (inputs,). The classifier needs votes
-    only where the selector chooses it.
-    """
-
-    selector: Votes
-    classifier: Votes
-    core: Indices
-
-    def __post_init__(self) -> None:
-        if not len(self.selector) == len(self.classifier) == len(self.core):
-            raise UnusableVotes("selector, classifier and core must have answers for the same inputs")
-
-    def __len__(self) -> int:
-        return len(self.core)
-
-
-def aces(votes: AcesVotes, alpha: float, threshold: int) -> Certificates:
-    """Certify the choice and the class, each at alpha/2, and take the smaller radius; thresholds count from 0.
+def aces(votes: AcesVotes, alpha: float, threshold: float) -> Certificates:
+    """Certify the choice at one of the thresholds and the class, each at alpha/2, and take the smaller radius.
 
     An input that goes to the core gets the core's class as `Outcome.PREDICTED` with radius 0: it counts at r = 0 only.
 
@@ -51,23 +29,21 @@ def aces(votes: AcesVotes, alpha: float, threshold: int) -> Certificates:
     Assumes: as `cohen`, for each stage; any dependence between the stages is allowed. The threshold is fixed before
     the estimation votes: the best of several per input is not a certificate.
     """
-    if not 0 <= threshold < votes.selector.answers - 1:
-        raise BadSetting(
-            f"these votes are about {votes.selector.answers - 1} thresholds, counted from 0; got {threshold}"
-        )
+    demand_one_look("aces", votes.selector, votes.classifier)
+    if threshold not in votes.thresholds:
+        known = ", ".join(f"{t:g}" for t in votes.thresholds)
+        raise UnusableVotes(f"these votes are about the thresholds {known}; there is no {threshold:g} among them")
     levels = ErrorBudget(alpha).split(1, 1)
-    chooser = _two_answers(votes.selector, threshold)
+    chooser = _two_answers(votes.selector, votes.thresholds.index(threshold))
     choice = top(chooser)
-    r_sigma = gaussian_radius(chooser.sigma, lower(of_class(chooser, choice), chooser.sampled, levels.router))
+    r_sigma = gaussian_radius(chooser.sigma, chooser.lower(choice, levels.router))
 
     smoothed, classifier = choice == 0, votes.classifier
-    missing = smoothed & ((classifier.selection.sum(axis=1) == 0) | (classifier.sampled == 0))
-    if missing.any():
-        raise UnusableVotes(
-            f"input {int(np.flatnonzero(missing)[0])} has no votes of the classifier, which is selected"
-        )
+    voted = (classifier.selection.sum(axis=1) > 0) & (classifier.sampled > 0)
+    demand(voted | ~smoothed, "votes of the classifier, which is selected")
+    demand((votes.core.sum(axis=1) > 0) | smoothed, "answer of the core network, which is selected")
     y = np.asarray(classifier.selection.argmax(axis=1))
-    r_c = gaussian_radius(classifier.sigma, lower(of_class(classifier, y), classifier.sampled, levels.classifier))
+    r_c = gaussian_radius(classifier.sigma, classifier.lower(y, levels.classifier))
     found = Certificates.conclude(
         y,
         sigma_c=np.full(len(votes), classifier.sigma),
@@ -78,7 +54,7 @@ def aces(votes: AcesVotes, alpha: float, threshold: int) -> Certificates:
     decided = r_sigma > 0
     by_core = np.where(decided, Outcome.PREDICTED.value, Outcome.ROUTER_UNDECIDED.value)
     return Certificates(
-        prediction=np.where(smoothed, found.prediction, np.where(decided, votes.core, ABSTAIN)),
+        prediction=np.where(smoothed, found.prediction, np.where(decided, votes.core.argmax(axis=1), ABSTAIN)),
         radius=np.where(smoothed, found.radius, 0.0),
         sigma_c=np.where(smoothed, found.sigma_c, 0.0),  # the core sees no noise
         r_sigma=r_sigma,
@@ -88,10 +64,16 @@ def aces(votes: AcesVotes, alpha: float, threshold: int) -> Certificates:
     )
 
 
-def _two_answers(selector: Votes, threshold: int) -> Votes:
-    """The votes at one threshold: 0 where the entropy does not exceed it, 1 where it does."""
+def smoothed_at(selection: Counts) -> NDArray[np.bool_]:
+    """Whether selection votes of the selector choose the classifier at each threshold; shape (inputs, thresholds)."""
+    below = selection.cumsum(axis=1)[:, :-1]
+    return np.asarray(2 * below >= selection.sum(axis=1, keepdims=True))  # ties by index: the classifier comes first
 
-    def sides(counts: Indices) -> Indices:
+
+def _two_answers(selector: Votes, threshold: int) -> Votes:
+    """The votes at one threshold, by its number: 0 where the entropy does not exceed it, 1 where it does."""
+
+    def sides(counts: Counts) -> Counts:
         below = counts[:, : threshold + 1].sum(axis=1)
         return np.stack([below, counts.sum(axis=1) - below], axis=1)
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from dualrs.certificates.certificate import ROUTER, Certificates
-from dualrs.certificates.selection import of_class, top
-from dualrs.theory.bounds import lower
+from dualrs.certificates.selection import top
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import gaussian_radius
 from dualrs.votes import Votes
@@ -15,11 +14,11 @@ def cohen(votes: Votes, alpha: float) -> Certificates:
 
     Guarantee: with probability >= 1 - alpha over the votes, no x closer than the radius to the input has a
     smoothed class other than the prediction.
-    Assumes: votes on independent noise; estimation votes independent of selection votes; n fixed beforehand.
+    Assumes: votes on independent noise; estimation votes independent of selection votes; the plan fixed beforehand.
     """
     level = ErrorBudget(alpha).alpha
     y = top(votes)
-    p_lower = lower(of_class(votes, y), votes.sampled, level)
+    p_lower = votes.lower(y, level)
     return Certificates.conclude(
         y,
         sigma_c=np.full(len(votes), votes.sigma),

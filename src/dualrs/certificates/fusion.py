@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrs.certificates.certificate import Certificates, rival
-from dualrs.certificates.selection import Indices, candidate_and_class, of_class
+from dualrs.certificates.selection import Indices, candidate_and_class
 from dualrs.errors import UnusableVotes
-from dualrs.theory.bounds import Floats, lower, upper
+from dualrs.theory.bounds import Floats
 from dualrs.theory.budget import ErrorBudget, FusionLevels, pair_level
 from dualrs.theory.radius import exclusion_radius, gaussian_radius, pair_radius
 from dualrs.votes import DualVotes, Votes
@@ -57,33 +57,33 @@ def helpful_experts(votes: DualVotes, alpha: float, pair: bool = False) -> NDArr
 
     Expert j matters where E_j < r_A and r_A > 0. Leaving the others out is sound and loses nothing.
     """
+    unsampled = np.stack([e.sampled == 0 for e in votes.experts])
+    if not unsampled.any():
+        return unsampled
     chosen, y = candidate_and_class(votes)
     levels = ErrorBudget(alpha).fusion(len(votes.experts))
     exclusion = _exclusion_radii(votes.router, chosen, levels)
     agreement = np.stack([_agreement_radius(e, y, np.asarray(levels.chosen), pair) for e in votes.experts])
     r_chosen = agreement[chosen, np.arange(len(votes))]
-    unsampled = np.stack([e.sampled == 0 for e in votes.experts])
     return np.asarray(unsampled & (exclusion < r_chosen) & (r_chosen > 0))
 
 
 def _agreement_radius(expert: Votes, y: Indices, level: Floats, pair: bool) -> Floats:
     """A radius within which this expert answers ``y``; -inf where it has no votes."""
-    n, for_y = expert.sampled, of_class(expert, y)
     if not pair:
-        return gaussian_radius(expert.sigma, lower(for_y, n, level))
+        return gaussian_radius(expert.sigma, expert.lower(y, level))
     if expert.answers < 3:
         raise UnusableVotes("the pair bound needs more than two classes; use rule fusion")
-    others = expert.estimation.copy()
-    np.put_along_axis(others, y[:, None], 0, axis=1)
     each = pair_level(level)
-    return pair_radius(expert.sigma, lower(for_y, n, each), upper(others.max(axis=1), n, each))
+    return pair_radius(expert.sigma, expert.lower(y, each), expert.upper_of_others(y, each))
 
 
 def _exclusion_radii(router: Votes, chosen: Indices, levels: FusionLevels) -> Floats:
     """E_j: a radius within which the router cannot answer j; shape (candidates, inputs)."""
-    candidates, n = router.answers, router.sampled
-    p_chosen = lower(of_class(router, chosen), n, levels.router_lower)
+    candidates = router.answers
+    p_chosen = router.lower(chosen, levels.router_lower)
     if candidates == 2:  # the rival is excluded as long as the chosen one keeps its majority
         return np.broadcast_to(gaussian_radius(router.sigma, p_chosen), (2, len(router)))
-    q_rival = upper(router.estimation.T, n, levels.router_upper)
+    rivals = (np.full(len(router), j) for j in range(candidates))
+    q_rival = np.stack([router.upper(j, levels.router_upper) for j in rivals])
     return np.maximum(pair_radius(router.sigma, p_chosen, q_rival), exclusion_radius(router.sigma, q_rival, candidates))

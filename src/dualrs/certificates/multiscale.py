@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dualrs.certificates.certificate import Certificates, rival
-from dualrs.certificates.selection import Indices, of_class
+from dualrs.certificates.selection import Indices, demand_one_look
 from dualrs.errors import UnusableVotes
-from dualrs.theory.bounds import Floats, lower, upper
+from dualrs.theory.bounds import Floats
 from dualrs.theory.budget import CascadeLevels, ErrorBudget
 from dualrs.theory.radius import gaussian_radius
 from dualrs.votes import Votes
@@ -27,12 +27,14 @@ def multiscale(votes: Sequence[Votes], alpha: float) -> Certificates:
     Guarantee: with probability >= 1 - alpha over the votes, no x closer than the radius has another answer of the
     cascade. Every one-sided bound is at alpha/2, whatever the number of stages and classes.
     Assumes: as `cohen`, for each stage; noise independent between stages, as that of two sigmas is (its address has
-    the sigma in it). Stages that an input does not reach may be left unsampled.
+    the sigma in it). Stages that an input does not reach may be left unsampled. n fixed beforehand: where a stage may
+    stop early, being passed no longer makes its false answers rare, and the argument for alpha/2 does not hold.
     """
+    demand_one_look("multiscale", *votes)
     stages, levels = descending(votes), ErrorBudget(alpha).cascade()
     stop = descend(stages, [levels] * len(stages))
     y = classes_at(stages, stop)
-    passed = [-gaussian_radius(v.sigma, upper(_largest_other(v, y), v.sampled, levels.upper)) for v in stages]
+    passed = [-gaussian_radius(v.sigma, v.upper_of_others(y, levels.upper)) for v in stages]
     return conclude(stages, stop, levels, passed)
 
 
@@ -55,8 +57,7 @@ def descend(stages: Sequence[Votes], levels: Sequence[CascadeLevels]) -> Indices
         if missing.any():
             row = int(np.flatnonzero(missing)[0])
             raise UnusableVotes(f"input {row} has no votes at sigma {stage.sigma:g}, which the cascade reaches")
-        count = of_class(stage, stage.selection.argmax(axis=1))
-        down = upper(count, stage.sampled, level.upper) < 0.5
+        down = stage.upper(stage.selection.argmax(axis=1), level.upper) < 0.5
         stop[going & ~down] = number
         going &= down
     return stop
@@ -70,7 +71,7 @@ def classes_at(stages: Sequence[Votes], stop: Indices) -> Indices:
 def conclude(stages: Sequence[Votes], stop: Indices, levels: CascadeLevels, passed: Sequence[Floats]) -> Certificates:
     """Certificates from where the cascade stopped and how far each stage, if it was passed, lets the answer reach."""
     rows, y = np.arange(len(stop)), classes_at(stages, stop)
-    own = np.stack([gaussian_radius(v.sigma, lower(of_class(v, y), v.sampled, levels.lower)) for v in stages])
+    own = np.stack([gaussian_radius(v.sigma, v.lower(y, levels.lower)) for v in stages])
     number = np.arange(len(stages))[:, None]
     earlier = np.where(number < stop, np.stack(passed), np.inf)  # (stages, inputs)
     weakest = earlier.argmin(axis=0)
@@ -82,10 +83,3 @@ def conclude(stages: Sequence[Votes], stop: Indices, levels: CascadeLevels, pass
         r_sigma=earlier[weakest, rows],
         router_limit=np.array([rival(s) for s in sigmas])[weakest],
     )
-
-
-def _largest_other(votes: Votes, y: Indices) -> Indices:
-    """The largest estimation count among the classes other than a given one."""
-    others = votes.estimation.copy()
-    np.put_along_axis(others, y[:, None], 0, axis=1)
-    return np.asarray(others.max(axis=1))

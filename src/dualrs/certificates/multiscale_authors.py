@@ -10,8 +10,8 @@ from scipy.special import chdtri
 
 from dualrs.certificates.certificate import Certificates
 from dualrs.certificates.multiscale import classes_at, conclude, descend, descending
-from dualrs.certificates.selection import Indices, of_class
-from dualrs.theory.bounds import Floats, lower
+from dualrs.certificates.selection import Indices, demand_one_look
+from dualrs.theory.bounds import Floats
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import gaussian_radius
 from dualrs.votes import Votes
@@ -25,6 +25,7 @@ def multiscale_authors(votes: Sequence[Votes], alpha: float) -> Certificates:
     Guarantee: none at level alpha. The first stage alone may err with probability alpha to stop too early and, besides,
     go on where it should not; and Goodman's interval holds only as n grows.
     """
+    demand_one_look("multiscale-authors", *votes)
     stages, budget = descending(votes), ErrorBudget(alpha)
     stop = descend(stages, [budget.cascade_of_authors(s) for s in range(len(stages))])
     levels = budget.cascade_of_authors(stop)  # that of the last stage, also for the stages before it
@@ -40,8 +41,8 @@ def _others_upper(votes: Votes, y: Indices, level: Floats) -> Floats:
     chi2 = chdtri(1, 2 * level / cells)
     goodman = (2 * largest + chi2 + np.sqrt(chi2**2 + 4 * largest * chi2 * (1 - largest / n))) / (2 * (chi2 + n))
     # With two cells or fewer they take the complement of the stage's own class, whether or not that is y.
-    own = of_class(votes, np.asarray(votes.selection.argmax(axis=1)))
-    return np.where(cells <= 2, 1 - lower(own, votes.sampled, level), goodman)
+    own = votes.lower(np.asarray(votes.selection.argmax(axis=1)), level)
+    return np.where(cells <= 2, 1 - own, goodman)
 
 
 def _pooled(counts: Indices, y: Indices) -> tuple[Indices, Indices]:

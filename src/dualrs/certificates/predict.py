@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from dualrs.certificates.certificate import ABSTAIN, Outcome
+from dualrs.certificates.selection import demand_one_look
 from dualrs.errors import TooFewVotes
 from dualrs.theory.bounds import Floats
 from dualrs.theory.budget import ErrorBudget
@@ -72,6 +73,7 @@ def predict(votes: Votes, alpha: float) -> Predictions:
     (Cohen et al. 2019, Proposition 1).
     Assumes: n fixed beforehand; independent votes. All votes may serve: no bound is made for a chosen class.
     """
+    demand_one_look("PREDICT", votes)
     decided = _p_value(votes.estimation) <= ErrorBudget(alpha).alpha
     return _conclude(votes.estimation.argmax(axis=1), np.full(len(votes), votes.sigma), np.ones_like(decided), decided)
 
@@ -82,6 +84,7 @@ def predict_dual(votes: DualVotes, alpha: float) -> Predictions:
     Guarantee: with probability >= 1 - alpha over the votes, the answer is abstention or G(x), by a union bound.
     Assumes: as `predict`, for each stage; any dependence between the stages is allowed.
     """
+    demand_one_look("PREDICT", votes.router, *votes.experts)
     levels = ErrorBudget(alpha).split(1, 1)
     chosen = votes.router.estimation.argmax(axis=1)
     estimation = np.stack([e.estimation for e in votes.experts])[chosen, np.arange(len(votes))]

@@ -11,8 +11,8 @@ Indices = NDArray[np.int64]
 
 def top(votes: Votes) -> Indices:
     """The most frequent selection vote of each input, ties by index; shape (inputs,)."""
-    _demand(votes.selection.sum(axis=1) > 0, f"selection votes at sigma {votes.sigma:g}")
-    _demand(votes.sampled > 0, f"estimation votes at sigma {votes.sigma:g}")
+    demand(votes.selection.sum(axis=1) > 0, f"selection votes at sigma {votes.sigma:g}")
+    demand(votes.sampled > 0, f"estimation votes at sigma {votes.sigma:g}")
     return np.asarray(votes.selection.argmax(axis=1))
 
 
@@ -22,16 +22,21 @@ def candidate_and_class(votes: DualVotes) -> tuple[Indices, Indices]:
     rows = np.arange(len(votes))
     selection = np.stack([e.selection for e in votes.experts])[chosen, rows]  # (inputs, classes)
     sampled = np.stack([e.sampled for e in votes.experts])[chosen, rows]
-    _demand((selection.sum(axis=1) > 0) & (sampled > 0), "votes of the expert that the router selected")
+    demand((selection.sum(axis=1) > 0) & (sampled > 0), "votes of the expert that the router selected")
     return chosen, np.asarray(selection.argmax(axis=1))
 
 
-def of_class(votes: Votes, y: Indices) -> Indices:
-    """Estimation votes for one given class per input; shape (inputs,)."""
-    return np.asarray(np.take_along_axis(votes.estimation, y[:, None], axis=1)[:, 0])
+def demand_one_look(what: str, *votes: Votes) -> None:
+    """Refuse votes that were gathered under looks, for what reads counts at one level fixed for n votes."""
+    if any(v.plan.adaptive for v in votes):
+        raise UnusableVotes(
+            f"{what} cannot use votes of an adaptive run: where sampling may stop early, counts hold only at the "
+            "levels of its looks; sample with a fixed n"
+        )
 
 
-def _demand(present: NDArray[np.bool_], what: str) -> None:
+def demand(present: NDArray[np.bool_], what: str) -> None:
+    """Refuse votes of which some input lacks what a rule reads."""
     if not present.all():
         row = int(np.flatnonzero(~present)[0])
         raise UnusableVotes(f"input {row} has no {what}")

@@ -3,9 +3,8 @@
 import numpy as np
 
 from dualrs.certificates.certificate import ROUTER, Certificates
-from dualrs.certificates.selection import candidate_and_class, of_class
+from dualrs.certificates.selection import candidate_and_class
 from dualrs.errors import BadSetting
-from dualrs.theory.bounds import lower
 from dualrs.theory.budget import ErrorBudget, StageLevels
 from dualrs.theory.radius import gaussian_radius
 from dualrs.votes import DualVotes
@@ -42,10 +41,8 @@ def _smaller_of_two(votes: DualVotes, levels: StageLevels) -> Certificates:
     chosen, y = candidate_and_class(votes)
     rows = np.arange(len(votes))
     sigma_c = np.array(votes.sigmas)[chosen]
-    for_class = np.stack([of_class(e, y) for e in votes.experts])[chosen, rows]
-    sampled = np.stack([e.sampled for e in votes.experts])[chosen, rows]
-    p_router = lower(of_class(votes.router, chosen), votes.router.sampled, levels.router)
-    p_class = lower(for_class, sampled, levels.classifier)
+    p_class = np.stack([e.lower(y, levels.classifier) for e in votes.experts])[chosen, rows]
+    p_router = votes.router.lower(chosen, levels.router)
     return Certificates.conclude(
         y,
         sigma_c=sigma_c,

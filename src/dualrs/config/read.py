@@ -26,6 +26,8 @@ _REFERENCES = (
     ("test", "source"),
     ("model", "router"),
     ("model", "classifier"),
+    ("model", "core"),
+    ("model", "selector"),
     ("start", "classifier"),
     ("router", "behind"),
     ("router", "network"),

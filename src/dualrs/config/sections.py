@@ -14,7 +14,8 @@ class Section(BaseModel):
 class ModelSection(Section):
     """The networks, as references (NETWORK, or DENOISER | NETWORK).
 
-    A router with a classifier or experts, or a classifier at one sigma.
+    A router with a classifier or experts, or a classifier at one sigma; beside the latter a core network, with
+    thresholds of the entropy of the classifier, or of a selector, that decide between them (ACES).
     """
 
     router: str | None = None
@@ -23,11 +24,18 @@ class ModelSection(Section):
     sigmas: tuple[float, ...] | None = None
     sigma_e: float | None = None
     sigma: float | None = None
+    core: str | None = None
+    thresholds: tuple[float, ...] | None = None
+    selector: str | None = None
 
     @model_validator(mode="after")
     def _one_or_two_stages(self) -> "ModelSection":
         if (self.classifier is None) == (self.experts is None):
             raise ValueError("give either a classifier or experts (one per sigma)")
+        if self.core is None and (self.thresholds is not None or self.selector is not None):
+            raise ValueError("thresholds and a selector go with a core network; name one")
+        if self.core is not None and (self.router is not None or self.thresholds is None):
+            raise ValueError("beside a core network, give a classifier, one sigma and thresholds, and no router")
         if self.router is None:
             if self.sigma is None or self.experts is not None or self.sigmas is not None or self.sigma_e is not None:
                 raise ValueError("without a router, give a classifier and one sigma")
@@ -54,13 +62,28 @@ class DataSection(Section):
 
 
 class CertifySection(Section):
-    """How certificates are made. ``rule`` is fusion for two stages and cohen for one, unless named."""
+    """How certificates are made. ``rule`` is fusion for two stages and cohen for one, unless named.
+
+    ``budget`` "adaptive" takes n votes at most, and stops where more would not help: at ``radii``, by default those of
+    the tables, or up to a ``tolerance`` on the radius.
+    """
 
     n: int = Field(default=10_000, ge=1)
     n0: int = Field(default=100, ge=1)
     alpha: float = Field(default=0.001, gt=0, lt=1)
     rule: str | None = None
+    budget: Literal["fixed", "adaptive"] = "fixed"
+    radii: tuple[float, ...] | None = None
+    tolerance: float | None = Field(default=None, gt=0)
     seed: int = 0
+
+    @model_validator(mode="after")
+    def _one_target(self) -> "CertifySection":
+        if self.budget == "fixed" and (self.radii is not None or self.tolerance is not None):
+            raise ValueError('radii and tolerance are for budget = "adaptive": a fixed budget goes to n')
+        if self.radii is not None and self.tolerance is not None:
+            raise ValueError("give radii or a tolerance, not both")
+        return self
 
 
 class EngineSection(Section):

@@ -5,11 +5,13 @@ Enters: noisy images in [0, 1] units and the sigma they carry, one for the batch
 adds noise: that is done once, before it, by whoever samples (section 2 of the paper, diffusion denoised smoothing).
 """
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from torch import Tensor, nn
 
-from dualrs.models.noisy import takes_sigma
+from dualrs.models.noisy import NoisyModel, takes_sigma
 
 Sigma = float | Tensor  # of the whole batch, or one per image with shape (batch,)
 
@@ -61,7 +63,28 @@ def residual_spread(sigma: Sigma, images: Tensor) -> Tensor:
     return level * SPREAD / (level**2 + SPREAD**2).sqrt()
 
 
-class Denoised(nn.Module):
+class Behind(nn.Module):
+    """A module that answers from what another one, its ``front``, makes of noisy images. Several may share a front."""
+
+    @property
+    def front(self) -> nn.Module:
+        """The module in front."""
+        raise NotImplementedError
+
+    def begin(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+        """Run the front."""
+        raise NotImplementedError
+
+    def answer(self, begun: Tensor, sigma: Sigma) -> Tensor:
+        """Logits from what the front made."""
+        raise NotImplementedError
+
+    def forward(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+        """Logits, front and all."""
+        return self.answer(self.begin(noisy, sigma), sigma)
+
+
+class Denoised(Behind):
     """A network behind a denoiser, as one module that dualrs can smooth.
 
     The head is told the sigma too if its forward has a parameter of that name.
@@ -74,12 +97,38 @@ class Denoised(nn.Module):
         self._head_takes_sigma = takes_sigma(head)
         self.training = denoiser.training or head.training
 
-    def forward(self, noisy: Tensor, sigma: Sigma) -> Tensor:
-        """Logits of the head on the denoised images."""
+    @property
+    def front(self) -> nn.Module:
+        """The denoiser."""
+        return self.denoiser
+
+    def begin(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+        """The denoised images."""
         noiseless = not isinstance(sigma, Tensor) and sigma == 0  # nothing to take off
-        clean = noisy if noiseless else self.denoiser(noisy, sigma)
-        logits: Tensor = self.head(clean, sigma=sigma) if self._head_takes_sigma else self.head(clean)
+        clean: Tensor = noisy if noiseless else self.denoiser(noisy, sigma)
+        return clean
+
+    def answer(self, begun: Tensor, sigma: Sigma) -> Tensor:
+        """Logits of the head on images that the denoiser has seen."""
+        logits: Tensor = self.head(begun, sigma=sigma) if self._head_takes_sigma else self.head(begun)
         return logits
+
+
+def answer_together(models: Sequence[NoisyModel], noisy: Tensor, sigma: float) -> list[Tensor]:
+    """Logits of several models on the same noisy images; what some of them have in front works once for all."""
+    if len(models) == 1:
+        return [models[0](noisy, sigma)]
+    made: dict[nn.Module, Tensor] = {}
+
+    def of(module: nn.Module, run: Callable[[], Tensor]) -> Tensor:
+        if module not in made:
+            if isinstance(module, Behind):
+                made[module] = module.answer(of(module.front, lambda: module.begin(noisy, sigma)), sigma)
+            else:
+                made[module] = run()
+        return made[module]
+
+    return [model.checked(of(model.module, partial(model, noisy, sigma)), len(noisy)) for model in models]
 
 
 def per_image(sigma: Sigma, images: Tensor) -> Tensor:

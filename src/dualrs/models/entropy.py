@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from dualrs.errors import BadSetting
-from dualrs.models.denoise import Sigma
-from dualrs.models.noisy import takes_sigma
+from dualrs.models.denoise import Behind, Sigma
+from dualrs.models.noisy import NoisyModel
 
 
-class EntropyBins(nn.Module):
+class EntropyBins(Behind):
     """Bin the entropy, in nats, of a network's softmax; one answer more than there are thresholds.
 
     The logits are continuous in the entropy, so that rounding can change an answer only where the entropy is at a
@@ -29,13 +29,22 @@ class EntropyBins(nn.Module):
             raise BadSetting(f"thresholds of an entropy must be positive and rising, got {list(thresholds)}")
         self.network = network
         self.register_buffer("thresholds", torch.tensor(thresholds))
-        self._network_takes_sigma = takes_sigma(network)
+        self._looked_at = NoisyModel("selector", network)
         self.training = network.training
 
-    def forward(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+    @property
+    def front(self) -> nn.Module:
+        """The network whose entropy is looked at."""
+        return self.network
+
+    def begin(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+        """The logits of that network."""
+        logits = self.network(noisy, sigma=sigma) if self._looked_at.takes_sigma else self.network(noisy)
+        return self._looked_at.checked(logits, len(noisy))
+
+    def answer(self, begun: Tensor, sigma: Sigma) -> Tensor:
         """Logits, shape (batch, thresholds + 1): sums of what the entropy exceeds each threshold by."""
-        answer: Tensor = self.network(noisy, sigma=sigma) if self._network_takes_sigma else self.network(noisy)
-        log_p = answer.float().log_softmax(dim=1)
+        log_p = begun.float().log_softmax(dim=1)
         entropy = -(log_p.exp() * log_p).sum(dim=1, keepdim=True)
         # The sums grow as long as a threshold is exceeded, and fall from there on.
         exceeded = (entropy - self.thresholds.float()).cumsum(dim=1)

@@ -52,15 +52,18 @@ class NoisyModel:
 
     def __call__(self, noisy: Tensor, sigma: float) -> Tensor:
         """Logits of a batch, shape (batch, answers)."""
-        logits = self.module(noisy, sigma=sigma) if self.takes_sigma else self.module(noisy)
+        return self.checked(self.module(noisy, sigma=sigma) if self.takes_sigma else self.module(noisy), len(noisy))
+
+    def checked(self, logits: object, images: int) -> Tensor:
+        """What the module returned for so many images, if it is a table of logits."""
         if not isinstance(logits, Tensor):
             raise BadModel(
                 f"the {self.name} returned {type(logits).__name__}, not a tensor of logits; wrap it in a module "
                 "that does (for a transformers model: return output.logits)"
             )
-        if logits.ndim != 2 or len(logits) != len(noisy) or logits.shape[1] < 2:
+        if logits.ndim != 2 or len(logits) != images or logits.shape[1] < 2:
             raise BadModel(
-                f"the {self.name} returned shape {tuple(logits.shape)} for {len(noisy)} images; "
+                f"the {self.name} returned shape {tuple(logits.shape)} for {images} images; "
                 "expected one row of at least two logits per image"
             )
         return logits

@@ -17,11 +17,22 @@ from dualrs.votes import BLOCK, Counts, Stream, Unit
 
 
 @dataclass
-class Order:
-    """A unit on its way through batches."""
+class Ballot:
+    """A unit of votes that is being counted."""
 
     unit: Unit
     counts: Counts
+
+
+@dataclass
+class Order:
+    """Noisy copies on their way through batches, and the units that are voted on them, one for each network.
+
+    ``unit`` says which copies, by the stream whose noise they have.
+    """
+
+    unit: Unit
+    ballots: list[Ballot]
     asked: int = 0  # votes packed into batches
     counted: int = 0
     seconds: float = 0.0
@@ -38,9 +49,9 @@ class Run:
 
 @dataclass
 class Lane:
-    """Orders for one network, in order of arrival."""
+    """Orders for one network, or for several that vote on the same copies, in order of arrival."""
 
-    model: NoisyModel
+    models: tuple[NoisyModel, ...]
     sigma: float
     orders: deque[Order] = field(default_factory=deque)
     waiting: int = 0  # votes not yet packed

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -23,11 +24,12 @@ from torch import Tensor
 
 from dualrs.data.images import LEVELS, Pixels
 from dualrs.errors import BadModel, BadSetting, NonFiniteLogits, OutOfMemory
+from dualrs.models.denoise import answer_together
 from dualrs.models.hardware import DTYPES, autocast, check_dtype, open_device
 from dualrs.models.noisy import NoisyModel
-from dualrs.sampling.batches import Lane, NoiseRows, Order, Piece, Run, noisy_copies, pack
+from dualrs.sampling.batches import Ballot, Lane, NoiseRows, Order, Piece, Run, noisy_copies, pack
 from dualrs.sampling.checks import check_behaviour, check_finite
-from dualrs.sampling.noise import Int16s
+from dualrs.sampling.noise import NOISE, SHARED_NOISE, Int16s
 from dualrs.votes import BLOCK, Counts, Part, Stage, Stream, Unit
 
 BATCH_SIZE = 256
@@ -35,7 +37,8 @@ _AHEAD = 3  # batches that are packed, and their noise drawn, before the network
 _THREADS = min(8, os.cpu_count() or 1)
 
 Slot = tuple[Stage, float]  # which network: of a stage, at a sigma
-LaneKey = tuple[int, float | None]
+NetworkKey = tuple[int, float | None]
+Lanes = dict[tuple[NetworkKey, ...], Lane]
 
 
 class Work(Protocol):
@@ -58,7 +61,8 @@ class Engine:
     """Runs networks on noisy copies of images and counts their answers.
 
     ``models`` maps (stage, sigma) to the network that votes there. ``batch_size`` is halved at first use until the
-    networks fit into memory, and is the shape of every batch from then on.
+    networks fit into memory, and is the shape of every batch from then on. With ``share``, an expert at the router's
+    sigma votes on the router's own noisy copies, which are then drawn and denoised once for both.
     """
 
     def __init__(
@@ -68,17 +72,25 @@ class Engine:
         batch_size: int = BATCH_SIZE,
         device: str | torch.device | None = None,
         dtype: str = "float32",
+        share: bool = True,
     ) -> None:
         if batch_size < 1:
             raise BadSetting(f"the batch size must be at least 1, got {batch_size}")
         self.models = dict(models)
         self.batch_size = batch_size
         self.dtype = check_dtype(dtype)
+        routers = [sigma for stage, sigma in self.models if stage is Stage.ROUTER]
+        self._shared = next((s for s in routers if share and (Stage.CLASS, s) in self.models), None)
         self._shape_is_fixed = False
         self.device = _choose_device(device, self.models.values())
         for model in self.models.values():
             model.module.to(self.device)
         self.answers: dict[Slot, int] = {}
+
+    @property
+    def noise(self) -> str:
+        """The name of the noise: its algorithm, and whether the stages share it."""
+        return NOISE if self._shared is None else SHARED_NOISE
 
     def keep_shape(self, batch_size: int) -> None:
         """Take the batch size of a run that was begun earlier; it must fit."""
@@ -86,16 +98,21 @@ class Engine:
         self._shape_is_fixed = True
         self.answers = {}
 
+    def keep_noise(self, noise: str) -> None:
+        """Share no copies if a run that was begun earlier does not."""
+        if noise == NOISE:
+            self._shared = None
+
     def prepare(self, pixels: Pixels) -> None:
         """Preflight on one image, once: settle the batch size, learn the number of answers, refuse misuse."""
         if self.answers:
             return
-        seen: dict[LaneKey, int] = {}
+        seen: dict[NetworkKey, int] = {}
         for (stage, sigma), model in self.models.items():
-            key = _lane_key(model, sigma)
+            key = _network_key(model, sigma)
             if key not in seen:
                 seen[key] = self._fit(model, stage, sigma, pixels)
-        answers = {slot: seen[_lane_key(m, slot[1])] for slot, m in self.models.items()}
+        answers = {slot: seen[_network_key(m, slot[1])] for slot, m in self.models.items()}
         classes = {a for (stage, _), a in answers.items() if stage is Stage.CLASS}
         if len(classes) > 1:
             raise BadModel(f"the experts have different numbers of classes: {sorted(classes)}")
@@ -117,13 +134,18 @@ class Engine:
                     ) from error
             self.batch_size //= 2
 
-    def run(self, work: Work, seed: int) -> None:
-        """Count every unit that the work names, until it names no more; ``seed`` addresses the noise."""
+    def run(self, work: Work, seed: int, *others: "Engine") -> None:
+        """Count every unit that the work names, until it names no more; ``seed`` addresses the noise.
+
+        ``others`` are engines of further models, the members 1, 2, ... of units. Units that several of them want of the
+        same noisy copies at the same time are voted on together: the copies are drawn, and denoised, once.
+        """
         if not isinstance(seed, int | np.integer):
             raise BadSetting(f"the seed must be a whole number, got {seed!r}")
-        for model in self.models.values():
-            model.demand_eval()
-        lanes: dict[LaneKey, Lane] = {}
+        panel = (self, *others)
+        for engine in panel:
+            engine._demand_ready(self)
+        lanes: Lanes = {}
         ahead: deque[tuple[Lane, list[Run], list[Piece]]] = deque()
         depth = 1 if self.device.type == "cpu" else _AHEAD
 
@@ -131,7 +153,7 @@ class Engine:
             noise = NoiseRows(seed, self.batch_size, pool)
             try:
                 while True:
-                    while len(ahead) < depth and (lane := self._next_lane(lanes, work, under_way=bool(ahead))):
+                    while len(ahead) < depth and (lane := self._next_lane(panel, lanes, work, bool(ahead))):
                         runs = pack(lane, self.batch_size)
                         images = [work.pixels(r.order.unit.input_id) for r in runs]
                         ahead.append((lane, runs, noise.order(runs, images)))
@@ -140,43 +162,52 @@ class Engine:
                     lane, runs, pieces = ahead.popleft()
                     shape = work.pixels(runs[0].order.unit.input_id).shape
                     for order in self._vote(lane, runs, noise.fill(pieces), shape):
-                        self._enqueue(lanes, work.deliver(order.unit, order.counts, order.seconds))
+                        for ballot in order.ballots:
+                            seconds = order.seconds / len(order.ballots)
+                            _enqueue(panel, lanes, work.deliver(ballot.unit, ballot.counts, seconds))
                     work.batch_done()
             finally:
                 pool.shutdown(cancel_futures=True)
 
-    def _next_lane(self, lanes: dict[LaneKey, Lane], work: Work, under_way: bool) -> Lane | None:
+    def _demand_ready(self, first: "Engine") -> None:
+        """Refuse networks that cannot vote, or not beside those of the first engine."""
+        for model in self.models.values():
+            model.demand_eval()
+        ours, theirs = (self.batch_size, self.dtype, self.device), (first.batch_size, first.dtype, first.device)
+        if ours != theirs:
+            raise BadSetting(
+                "models that vote together need one batch size, precision and device; got "
+                f"{' '.join(map(str, theirs))} and {' '.join(map(str, ours))}"
+            )
+
+    def _next_lane(self, panel: Sequence["Engine"], lanes: Lanes, work: Work, under_way: bool) -> Lane | None:
         """The lane to take the next batch from: one that fills it or, when no input is left, the fullest."""
         while not (full := [lane for lane in lanes.values() if lane.waiting >= self.batch_size]):
             units = work.more()
             if units is None:
                 break
-            self._enqueue(lanes, units)
+            _enqueue(panel, lanes, units)
         if not full and under_way:
             return None  # what is under way may bring more units
         waiting = full or [lane for lane in lanes.values() if lane.waiting]
         return max(waiting, key=lambda lane: lane.waiting, default=None)
 
-    def _enqueue(self, lanes: dict[LaneKey, Lane], units: Iterable[Unit]) -> None:
-        for unit in units:
-            slot = (unit.stream.stage, unit.stream.sigma)
-            model = self.models[slot]
-            lane = lanes.setdefault(_lane_key(model, slot[1]), Lane(model, slot[1]))
-            counts = np.zeros((unit.blocks, self.answers[slot]), dtype=np.int64)
-            lane.orders.append(Order(unit, counts))
-            lane.waiting += unit.votes
+    def noise_of(self, stream: Stream) -> Stream:
+        """The stream whose noise a stream votes on: its own or, where they share, the router's."""
+        return replace(stream, stage=Stage.ROUTER) if stream.sigma == self._shared else stream
 
     def _vote(self, lane: Lane, runs: list[Run], rows: Int16s, shape: tuple[int, ...]) -> list[Order]:
-        """Run the network on a batch and count; return the orders that are complete."""
+        """Run the lane's networks on a batch and count; return the orders that are complete."""
         began = time.perf_counter()
         try:
             with self._inference():
-                logits = lane.model(self._to_network(rows, shape), lane.sigma)
-                check_finite(logits, lane.model.name)
-                answers = logits.argmax(dim=1).cpu().numpy()
+                tables = answer_together(lane.models, self._to_network(rows, shape), lane.sigma)
+                for model, logits in zip(lane.models, tables, strict=True):
+                    check_finite(logits, model.name)
+                answers = [logits.argmax(dim=1).cpu().numpy() for logits in tables]
         except NonFiniteLogits as error:
             asked = np.repeat([r.order.unit.input_id for r in runs], [r.last - r.first for r in runs])
-            bad = ~torch.isfinite(logits).all(dim=1).cpu().numpy()[: len(asked)]
+            bad = ~torch.isfinite(torch.cat(tables, dim=1)).all(dim=1).cpu().numpy()[: len(asked)]
             raise NonFiniteLogits(f"{error}, of input {', '.join(sorted(set(asked[bad]))[:5])}") from error
         except (RuntimeError, MemoryError) as error:
             if not _is_out_of_memory(error):
@@ -190,9 +221,10 @@ class Engine:
         for run in runs:
             order, votes = run.order, run.last - run.first
             blocks = (np.arange(run.first, run.last) - order.unit.start) // BLOCK
-            width = order.counts.shape[1]
-            flat = blocks * width + answers[row : row + votes]
-            order.counts += np.bincount(flat, minlength=order.counts.size).reshape(order.counts.shape)
+            for ballot, given in zip(order.ballots, answers, strict=True):
+                counts = ballot.counts
+                flat = blocks * counts.shape[1] + given[row : row + votes]
+                counts += np.bincount(flat, minlength=counts.size).reshape(counts.shape)
             order.counted += votes
             order.seconds += votes * per_row
             row += votes
@@ -209,7 +241,27 @@ class Engine:
             yield
 
 
-def _lane_key(model: NoisyModel, sigma: float) -> LaneKey:
+def _enqueue(panel: Sequence[Engine], lanes: Lanes, units: Iterable[Unit]) -> None:
+    """Put units into the lanes of their networks; those that are about the same noisy copies go together."""
+    on_same_copies: dict[Unit, list[Unit]] = {}
+    for unit in units:
+        copies = replace(unit, stream=panel[unit.member].noise_of(unit.stream), member=0)
+        on_same_copies.setdefault(copies, []).append(unit)
+    for copies, together in on_same_copies.items():
+        sigma = copies.stream.sigma
+        together.sort(key=lambda unit: (unit.member, unit.stream))  # one lane, in whatever order they are asked for
+        voting = [(panel[unit.member], (unit.stream.stage, sigma)) for unit in together]
+        models = tuple(engine.models[slot] for engine, slot in voting)
+        lane = lanes.setdefault(tuple(_network_key(model, sigma) for model in models), Lane(models, sigma))
+        ballots = [
+            Ballot(unit, np.zeros((unit.blocks, engine.answers[slot]), dtype=np.int64))
+            for unit, (engine, slot) in zip(together, voting, strict=True)
+        ]
+        lane.orders.append(Order(copies, ballots))
+        lane.waiting += copies.votes
+
+
+def _network_key(model: NoisyModel, sigma: float) -> NetworkKey:
     return id(model.module), sigma if model.takes_sigma else None
 
 

@@ -26,6 +26,7 @@ from dualrs.errors import BadSetting
 from dualrs.votes import BLOCK, Stream
 
 NOISE = "integer-gaussian philox-4x64 1"  # named in every ledger: another algorithm is another run
+SHARED_NOISE = f"{NOISE}, shared at sigma_e"  # the expert at the router's sigma votes on the router's copies
 LARGEST_SIGMA = 8.0
 
 _TABLE_BITS, _GUIDE_BITS = 62, 16
@@ -46,7 +47,9 @@ def check_sigma(sigma: float, name: str = "sigma") -> float:
 
 
 def draw_block(seed: int, input_id: str, stream: Stream, block: int, pixels: int) -> Int16s:
-    """Integer noise for the copies of one block, shape (BLOCK, pixels)."""
+    """Integer noise for the copies of one block, shape (BLOCK, pixels); none at sigma 0."""
+    if stream.sigma == 0:
+        return np.broadcast_to(np.int16(0), (BLOCK, pixels))
     address = "\0".join((str(seed), stream.stage, stream.part, stream.sigma.hex(), input_id))
     key = np.frombuffer(hashlib.blake2b(address.encode(), digest_size=16).digest(), dtype="<u8")
     philox = np.random.Philox(key=key, counter=[0, 0, 0, block])

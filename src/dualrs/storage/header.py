@@ -20,6 +20,7 @@ FORMAT = 1  # of the ledger: its tables, its seals and the fields of this header
 LABELS = "labels"  # in place of a rule: votes at every sigma, from which a router's labels are made, no certificate
 ASSIGNED = "assigned"  # likewise: votes of a router alone, which assign a sigma to each training input
 NEEDED, ALL = "needed", "all"  # which votes an input gets: those that the rule can use, or those of every stream
+LATER: Mapping[str, object] = {"votes": NEEDED, "looks": (), "target": "", "policy": "", "thresholds": ()}  # format 1 got these later
 INFORMATIONAL = ("versions", "command", "created")  # may differ between two halves of one run
 
 
@@ -44,6 +45,10 @@ class Header:
     dataset_fingerprint: str
     noise: str  # name and version of the noise stream
     votes: str = NEEDED  # or ALL
+    looks: tuple[int, ...] = ()  # of an adaptive run: the numbers of votes at which it may stop
+    target: str = ""  # of an adaptive run: what its radii are wanted for
+    policy: str = ""  # of an adaptive run: name and version of what decides which votes it takes
+    thresholds: tuple[float, ...] = ()  # of ACES: of the entropy that its selector looks at
     format: int = FORMAT
     versions: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
@@ -67,6 +72,8 @@ class Header:
             "dataset_fingerprint",
             "noise",
             "votes",
+            "target",
+            "policy",
             "command",
             "created",
         ):
@@ -83,21 +90,29 @@ class Header:
             raise BadSetting(f"a run needs classes, got {self.classes}")
         if self.votes not in (NEEDED, ALL):
             raise BadSetting(f"votes must be {NEEDED!r} or {ALL!r}, got {self.votes!r}")
+        self._set("looks", tuple(_integer("looks", k) for k in self.looks))
+        if len({bool(self.target), bool(self.looks), bool(self.policy)}) > 1:
+            raise BadSetting("an adaptive run has looks, a target and a policy, another one none of them")
+        if self.looks and (self.votes == ALL or not self.certifies):
+            raise BadSetting("only a run that certifies can be adaptive, and it does not ask for all votes")
+        self._set("thresholds", tuple(_real("thresholds", t) for t in self.thresholds))
+        if self.thresholds and (self.sigmas != (self.sigma_e,) or self.looks):
+            raise BadSetting("thresholds are of ACES, where selector and classifier have one sigma, and n is fixed")
         if len(self.image_shape) != 3:
             raise BadSetting(f"images have three dimensions, got {self.image_shape}")
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
-    @property
+    @cached_property
     def plan(self) -> SamplingPlan:
         """Votes per stream."""
-        return SamplingPlan(self.n0, self.n)
+        return SamplingPlan(self.n0, self.n, self.looks)
 
-    @property
+    @cached_property
     def streams(self) -> Streams:
         """Which streams of votes an input has."""
-        return Streams(self.sigmas, self.classes, self.sigma_e)
+        return Streams(self.sigmas, self.classes, self.sigma_e, self.thresholds)
 
     @property
     def certifies(self) -> bool:
@@ -109,6 +124,12 @@ class Header:
         """What a ledger of this run holds, in words."""
         names = {LABELS: "labels", ASSIGNED: "assigned sigmas"}
         return names.get(self.rule, f"certificates under rule {self.rule}")
+
+    @property
+    def amount(self) -> str:
+        """How many votes a stage gets, in words."""
+        adaptive = "adaptive, at most " if self.looks else ""
+        return f"{adaptive}n {self.n:,} · n0 {self.n0:,}"
 
     @cached_property
     def fingerprint(self) -> str:
@@ -136,11 +157,9 @@ class Header:
         return _canonical(self._written())
 
     def _written(self) -> dict[str, object]:
-        """The fields as they are recorded: ``votes`` only where it is not `NEEDED`, as in ledgers that never had it."""
+        """The fields as they are recorded: `LATER` ones only where they say something, as older ledgers lack them."""
         written = {f.name: getattr(self, f.name) for f in fields(self)}
-        if self.votes == NEEDED:
-            del written["votes"]
-        return written
+        return {name: value for name, value in written.items() if name not in LATER or value != LATER[name]}
 
     @classmethod
     def from_json(cls, text: str) -> "Header":
@@ -150,7 +169,7 @@ class Header:
             if not isinstance(recorded, dict):
                 raise LedgerError(f"the header must be a JSON object, got {type(recorded).__name__}")
             known = {f.name for f in fields(cls)}
-            if odd := sorted(known ^ {*recorded, "votes"}):
+            if odd := sorted(known ^ {*recorded, *LATER}):
                 raise LedgerError(f"the header has missing or unknown fields: {', '.join(odd)}")
             return cls(**recorded)
         except (TypeError, ValueError, RecursionError) as bad:

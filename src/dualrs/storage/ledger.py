@@ -8,6 +8,7 @@ the process at any moment loses at most what was not committed.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
+from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +21,7 @@ from dualrs.errors import ForeignLedger, LedgerError
 from dualrs.storage.database import Database, Row
 from dualrs.storage.header import Header
 from dualrs.storage.rows import Blocks, Concluded, InputRow, Rows, named
-from dualrs.votes import Counts, DualVotes, Stream, Tally, Unit, Votes
+from dualrs.votes import AnyVotes, Counts, Stream, Tally, Unit, Votes
 
 _Held = TypeVar("_Held")
 
@@ -183,13 +184,15 @@ class Ledger:
         """Copy the votes of some streams on the inputs of this run from a ledger of another run, or none; commits.
 
         That this run would draw the same votes is for the caller to know. All votes of the other ledger are looked at,
-        so that a damaged one is refused. Returns how many votes are new here.
+        so that a damaged one is refused; of those, the units that this run plans are taken. Returns how many votes are
+        new here.
         """
         before = self._votes_held()
         with self._all_or_none(), other.snapshot():
             shared = {row.id for row in other.inputs()} & self._inputs.keys()
+            planned = {(s, u.start, u.stop) for s in streams for u in self.header.plan.units("", s)}
             for unit, counts in other._units("SELECT * FROM votes"):
-                if unit.stream in streams and unit.input_id in shared:
+                if unit.input_id in shared and (unit.stream, unit.start, unit.stop) in planned:
                     self.record(unit, counts)
         return self._votes_held() - before
 
@@ -232,7 +235,7 @@ class Ledger:
             tally.add(unit, counts.astype(np.int64))
         return tally
 
-    def votes(self, ids: Sequence[str]) -> Votes | DualVotes:
+    def votes(self, ids: Sequence[str]) -> AnyVotes:
         """The votes on some inputs, in this order, in the form that rules read."""
         return self.header.streams.gather(self._sums(ids), self.header.plan)
 
@@ -258,16 +261,17 @@ class Ledger:
         return {row[0] for row in self.database.rows(query, _address(stream))}
 
     def _sums(self, ids: Sequence[str]) -> list[Tally]:
-        """One tally per input, with one entry per stream: the sum over its units."""
+        """One tally per input, with one entry per stream and look: the sum over the units before it."""
         tallies = {input_id: Tally() for input_id in ids}
         for first in range(0, len(ids), _AT_ONCE):
             some = ids[first : first + _AT_ONCE]
             query = f"SELECT * FROM votes WHERE input IN ({', '.join('?' * len(some))})"
             # Rows come in the order of the key. Summing here keeps the blocks of a thousand classes out of memory.
-            for _, units in groupby(self._units(query, some), key=lambda found: (found[0].input_id, found[0].stream)):
-                (unit, counts), *rest = units
-                blocks = np.concatenate([counts, *(more for _, more in rest)])
-                tallies[unit.input_id].add(unit, blocks.sum(axis=0, dtype=np.int64, keepdims=True))
+            read = self._read(self.rows.counts, query, some)
+            for (input_id, stream, look), units in groupby(read, key=itemgetter(0)):
+                blocks = self.rows.blocks(stream, b"".join(raw for _, raw in units))
+                sums = blocks.sum(axis=0, dtype=np.int64, keepdims=True)
+                tallies[input_id].counts.setdefault(stream, {})[look] = sums
         return [tallies[input_id] for input_id in ids]
 
     def first_unit(self, stream: Stream) -> tuple[Unit, Counts] | None:

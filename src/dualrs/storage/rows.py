@@ -24,8 +24,11 @@ from dualrs.storage.header import Header
 from dualrs.votes import BLOCK, Counts, Stream, Unit
 
 Blocks = NDArray[np.uint8]  # counts as kept: no block has more than BLOCK = 100 votes
+Place = tuple[str, Stream, int]  # input and stream of some votes, and the last look that they do not come before
 
 CERTIFICATE_FIELDS = tuple(f.name for f in fields(Certificate))
+
+_UNPLANNED = "no such votes are planned in this run"
 
 # Damage can put bytes where text belongs; such a row must fail its seal, not the encoder.
 _encode = json.JSONEncoder(separators=(",", ":"), default=repr).encode
@@ -55,6 +58,9 @@ class Rows:
         self._plan = header.plan
         self.answers: Mapping[Stream, int] = header.streams.answers
         self._streams = {(s.stage.value, s.part.value, s.sigma): s for s in self.answers}
+        # What many rows have in common is worked out once. Typed, as a seal tells 1 from 1.0.
+        self._known = lru_cache(maxsize=4096, typed=True)(self._look_up)
+        self._begun = lru_cache(typed=True)(self._begin_seal)
 
     def seal(self, table: str, *content: object, raw: bytes = b"") -> str:
         """Digest of a row: of its content as a JSON list, followed by the bytes that JSON cannot hold."""
@@ -62,6 +68,23 @@ class Rows:
         digest.update(_encode([table, *content]).encode())
         digest.update(raw)
         return digest.hexdigest()
+
+    def _begin_seal(self, *address: object) -> hashlib.blake2b:
+        """The digest of a row of table votes up to its stream, which all units of the stream on an input share."""
+        digest = self._base.copy()
+        digest.update(_encode(["votes", *address])[:-1].encode())
+        return digest
+
+    def _look_up(self, stage: str, part: str, sigma: float, start: int, stop: int) -> tuple[Stream, int, int, bytes]:
+        """The stream of a unit, the look it comes after, the size of its counts, and how the list of its seal ends."""
+        stream = self._streams.get((stage, part, sigma))
+        if stream is None:
+            raise UnusableVotes("this run has no such stream")
+        unit = Unit("", stream, start, stop)
+        if not self._planned(unit):
+            raise UnusableVotes(_UNPLANNED)
+        size = unit.blocks * self.answers[stream]
+        return stream, self._plan.step_before(unit), size, f",{_encode([start, stop])[1:]}".encode()
 
     def of_input(self, row: InputRow) -> tuple[object, ...]:
         """The row of table inputs."""
@@ -78,7 +101,9 @@ class Rows:
 
     def of_unit(self, unit: Unit, counts: Counts | Blocks) -> tuple[object, ...]:
         """The row of table votes; refuses counts which are not the votes that the unit says."""
-        answers = self._answers(unit)
+        if not self._planned(unit):
+            raise UnusableVotes(f"{named(unit)}: {_UNPLANNED}")
+        answers = self.answers[unit.stream]
         table: NDArray[Any] = np.asarray(counts)
         if table.shape != (unit.blocks, answers) or table.dtype.kind not in "iu":
             raise UnusableVotes(
@@ -94,21 +119,27 @@ class Rows:
 
     def unit(self, row: tuple[Any, ...]) -> tuple[Unit, Blocks]:
         """Read a row of table votes; counts of shape (blocks, answers)."""
+        (input_id, stream, _), raw = self.counts(row)
+        return Unit(input_id, stream, row[4], row[5]), self.blocks(stream, raw)
+
+    def counts(self, row: tuple[Any, ...]) -> tuple[Place, bytes]:
+        """Read a row of table votes as one of many: where it belongs, and its counts block after block, as bytes."""
         input_id, stage, part, sigma, start, stop, packed, seal = row
-        stream = self._streams.get((stage, part, sigma))
-        if stream is None:
-            raise LedgerError(f"{_placed(row)}: this run has no such stream")
         try:
-            unit = Unit(input_id, stream, start, stop)
-            answers = self._answers(unit)
-            size = unit.blocks * answers
+            stream, look, size, rest = self._known(stage, part, sigma, start, stop)
             raw = zlib.decompressobj().decompress(packed, size + 1)
         except (zlib.error, TypeError, UnusableVotes) as bad:
             raise LedgerError(f"{_placed(row)}: the counts cannot be read ({bad})") from bad
-        if len(raw) != size or seal != self.seal("votes", *row[:6], raw=raw):
+        digest = self._begun(input_id, stage, part, sigma).copy()
+        digest.update(rest)
+        digest.update(raw)
+        if len(raw) != size or seal != digest.hexdigest():
             raise LedgerError(f"{_placed(row)}: the counts or their address were changed: the seal does not match")
-        counts = np.frombuffer(raw, dtype=np.uint8).reshape(unit.blocks, answers)
-        return unit, counts
+        return (input_id, stream, look), raw
+
+    def blocks(self, stream: Stream, raw: bytes) -> Blocks:
+        """Counts of one unit, or of several one after the other, from their bytes; shape (blocks, answers)."""
+        return np.frombuffer(raw, dtype=np.uint8).reshape(-1, self.answers[stream])
 
     def of_certificate(self, input_id: str, concluded: Concluded) -> tuple[object, ...]:
         """The row of table certificates."""
@@ -129,11 +160,9 @@ class Rows:
         held["outcome"] = Outcome(held["outcome"])
         return input_id, Concluded(Certificate(**held), seconds, units)
 
-    def _answers(self, unit: Unit) -> int:
-        planned = self._plan.votes(unit.stream.part)
-        if unit.stream not in self.answers or unit.start % BLOCK or not 0 <= unit.start < unit.stop <= planned:
-            raise UnusableVotes(f"{named(unit)}: no such votes are planned in this run")
-        return self.answers[unit.stream]
+    def _planned(self, unit: Unit) -> bool:
+        most = self._plan.steps_of(unit.stream)[-1]
+        return unit.stream in self.answers and not unit.start % BLOCK and 0 <= unit.start < unit.stop <= most
 
 
 def named(unit: Unit) -> str:

@@ -6,13 +6,14 @@ Everything is read raw, row by row, so that one damaged row does not hide the ot
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from dualrs.certificates import Certificate, rule
 from dualrs.errors import DualrsError, LedgerError
+from dualrs.policy import POLICY, Policy, adaptive_policy, read_target
 from dualrs.storage.database import Row
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
@@ -44,7 +45,7 @@ class _Examination:
     problems: list[str] = field(default_factory=list)
     suspects: set[str] = field(default_factory=set)  # something is wrong with their votes: nothing is derived
     units: Counter[str] = field(default_factory=Counter)  # rows of votes per input
-    tallies: dict[str, Tally] = field(default_factory=dict)  # one entry per stream: the sum over its units
+    tallies: dict[str, Tally] = field(default_factory=dict)  # one entry per stream and look: the sum over its units
     reached: dict[tuple[str, Stream], int] = field(default_factory=dict)  # where the last unit of a stream stopped
 
     def run(self) -> None:
@@ -100,7 +101,8 @@ class _Examination:
             raise LedgerError(f"{named(unit)}: some of these votes are recorded twice")
         self.reached[place] = unit.stop
         parts = self.tallies.setdefault(unit.input_id, Tally()).counts.setdefault(unit.stream, {})
-        parts.setdefault(0, np.zeros((1, counts.shape[1]), dtype=np.int64))[0] += counts.sum(axis=0, dtype=np.int64)
+        step = self.ledger.header.plan.step_before(unit)
+        parts.setdefault(step, np.zeros((1, counts.shape[1]), dtype=np.int64))[0] += counts.sum(axis=0, dtype=np.int64)
 
     def _check_complete(self, input_id: str, certificate: Recorded) -> None:
         held, plan = self.units[input_id], self.ledger.header.plan
@@ -112,10 +114,9 @@ class _Examination:
         elif input_id not in self.suspects:
             for stream, answers in self.ledger.rows.answers.items():
                 votes = self.tallies[input_id].total(stream, answers).sum()
-                if votes not in (0, planned := plan.votes(stream.part)):
-                    wrong.append(
-                        f"it has {votes} of {planned} {stream.part} votes of {stream.stage} at sigma {stream.sigma}"
-                    )
+                if votes not in (0, *plan.steps_of(stream)):
+                    kind = f"{stream.part} votes of {stream.stage} at sigma {stream.sigma}"
+                    wrong.append(f"it has {votes} of {plan.steps_of(stream)[-1]} {kind}")
         if wrong:
             self.suspects.add(input_id)
             self.problems += [f"input {input_id}: {what}" for what in wrong]
@@ -135,6 +136,30 @@ class _Examination:
                 value = getattr(certificate, name)
                 if not _same(name, kept[name], value):
                     self.problems.append(f"input {input_id}: {name} is recorded as {kept[name]}, but is {value}")
+        if header.policy == POLICY:
+            self._decide_again(recorded)
+
+    def _decide_again(self, recorded: Iterable[str]) -> None:
+        """Whether an adaptive run took the votes that its policy asks for, from the same votes, and no others."""
+        header = self.ledger.header
+        policy = adaptive_policy(
+            header.streams, header.plan, rule(header.rule), header.alpha, read_target(header.target)
+        )
+        for input_id in recorded:
+            if not _taken_by(policy, self.tallies[input_id], self.ledger.rows.answers):
+                self.problems.append(f"input {input_id}: from these votes, the run would have asked for others")
+
+
+def _taken_by(policy: Policy, held: Tally, answers: Mapping[Stream, int]) -> bool:
+    """Whether a policy that sees these votes asks for all of them, and for no others."""
+    again = Tally()
+    for wanted in policy(again):
+        for stream, upto in wanted.items():
+            parts = held.counts.get(stream, {})
+            again.counts[stream] = {start: counts for start, counts in parts.items() if start < upto}
+            if again.total(stream, answers[stream]).sum() != upto:
+                return False
+    return {s: set(c) for s, c in again.counts.items()} == {s: set(c) for s, c in held.counts.items()}
 
 
 def _certify(header: Header, tallies: list[Tally]) -> Iterator[Certificate]:

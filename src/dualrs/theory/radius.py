@@ -12,6 +12,8 @@ from scipy.special import ndtri
 
 from dualrs.theory.bounds import Floats
 
+RADII = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5)  # at which certified accuracy is reported
+
 
 def gaussian_radius(sigma: ArrayLike, p_lower: ArrayLike) -> Floats:
     """Radius within which an answer of probability at least ``p_lower`` keeps more than half of the mass.

@@ -8,11 +8,11 @@ from scipy.stats import chi2
 from slow_rules import INF, Model, first_maximum, high, low, majority, quantile, verdict
 
 from dualrs.certificates import ABSTAIN, Outcome
-from dualrs.certificates.aces import AcesVotes, aces
+from dualrs.certificates.aces import aces, smoothed_at
 from dualrs.certificates.multiscale import multiscale
 from dualrs.certificates.multiscale_authors import multiscale_authors
-from dualrs.errors import BadSetting, UnusableVotes
-from dualrs.votes import SamplingPlan, Votes
+from dualrs.errors import UnusableVotes
+from dualrs.votes import AcesVotes, SamplingPlan, Votes
 
 ALPHA = 0.01
 
@@ -133,6 +133,8 @@ def test_stage_that_is_reached_without_votes_is_named():
 
 
 PLAN = SamplingPlan(10, 100)
+TWO = np.array([[0, 0, 1]])  # the core network answers class 2
+TWO_THRESHOLDS = (0.5, 1.0)
 
 
 def one_input(counts, sigma=1.0):
@@ -141,8 +143,8 @@ def one_input(counts, sigma=1.0):
 
 
 def test_low_entropy_goes_to_the_smoothed_classifier_and_the_smaller_radius_counts():
-    votes = AcesVotes(one_input([90, 10, 0]), one_input([0, 80, 20], 0.5), np.array([2]))
-    (found,) = aces(votes, 0.1, threshold=0)
+    votes = AcesVotes(one_input([90, 10, 0]), one_input([0, 80, 20], 0.5), TWO, TWO_THRESHOLDS)
+    (found,) = aces(votes, 0.1, threshold=0.5)
     r_sigma, r_c = quantile(low(90, 100, 0.05)), 0.5 * quantile(low(80, 100, 0.05))
     assert (found.prediction, found.outcome, found.sigma_c) == (1, Outcome.CERTIFIED, 0.5)
     assert (found.r_sigma, found.r_c) == pytest.approx((r_sigma, r_c))
@@ -150,8 +152,8 @@ def test_low_entropy_goes_to_the_smoothed_classifier_and_the_smaller_radius_coun
 
 
 def test_high_entropy_goes_to_the_core_without_a_radius():
-    votes = AcesVotes(one_input([10, 10, 80]), one_input([0, 80, 20]), np.array([2]))
-    found = aces(votes, 0.1, threshold=0)
+    votes = AcesVotes(one_input([10, 10, 80]), one_input([0, 80, 20]), TWO, TWO_THRESHOLDS)
+    found = aces(votes, 0.1, threshold=0.5)
     assert (found[0].prediction, found[0].radius, found[0].outcome) == (2, 0.0, Outcome.PREDICTED)
     assert not found.abstained[0]
     assert str(found[0]) == "class 2 without a radius (by the core)"
@@ -159,12 +161,25 @@ def test_high_entropy_goes_to_the_core_without_a_radius():
 
 def test_several_thresholds_from_one_stream():
     """Bins add up: at threshold t, the entropy is low where it exceeds t thresholds at most."""
-    votes = AcesVotes(one_input([40, 50, 10]), one_input([0, 100, 0]), np.array([2]))
-    assert aces(votes, 0.1, threshold=0)[0].outcome is Outcome.PREDICTED  # 60 of 100 exceed the first
-    assert aces(votes, 0.1, threshold=1)[0].r_sigma == pytest.approx(quantile(low(90, 100, 0.05)))
-    for wrong in (-1, 2):
-        with pytest.raises(BadSetting, match="about 2 thresholds, counted from 0"):
-            aces(votes, 0.1, threshold=wrong)
+    votes = AcesVotes(one_input([40, 50, 10]), one_input([0, 100, 0]), TWO, TWO_THRESHOLDS)
+    assert aces(votes, 0.1, threshold=0.5)[0].outcome is Outcome.PREDICTED  # 60 of 100 exceed the first
+    assert aces(votes, 0.1, threshold=1.0)[0].r_sigma == pytest.approx(quantile(low(90, 100, 0.05)))
+    with pytest.raises(UnusableVotes, match=r"about the thresholds 0\.5, 1; there is no 0\.7 among them"):
+        aces(votes, 0.1, threshold=0.7)
+
+
+def test_selection_votes_choose_alike_for_the_rule_and_for_whoever_asks_before_it():
+    """Ties too: they go to the classifier."""
+    rng = np.random.default_rng(0)
+    selection = rng.multinomial(10, rng.dirichlet(np.ones(3), 200))
+    first, last = np.tile(np.eye(3, dtype=np.int64)[[0, 2]], (200, 1, 1)).transpose(1, 0, 2)
+    selector = Votes(1.0, selection, 10 * selection, PLAN)
+    certain = Votes(1.0, 10 * first, 100 * first, PLAN)
+    votes = AcesVotes(selector, certain, last, TWO_THRESHOLDS)
+    smoothed = smoothed_at(selection)
+    for k, threshold in enumerate(TWO_THRESHOLDS):
+        np.testing.assert_array_equal(aces(votes, 0.1, threshold).sigma_c > 0, smoothed[:, k])
+    assert (selection.cumsum(axis=1)[:, :2] == 5).any()
 
 
 def test_undecided_choice_abstains_on_either_side():
@@ -172,16 +187,27 @@ def test_undecided_choice_abstains_on_either_side():
         votes = AcesVotes(
             Votes(1.0, np.array([[counts[0] > 50, counts[1] > 50, 0]]) * 10, np.array([counts]), PLAN),
             one_input([0, 80, 20]),
-            np.array([2]),
+            TWO,
+            TWO_THRESHOLDS,
         )
-        found = aces(votes, 0.1, threshold=0)[0]
+        found = aces(votes, 0.1, threshold=0.5)[0]
         assert (found.prediction, found.outcome) == (ABSTAIN, Outcome.ROUTER_UNDECIDED)
 
 
-def test_classifier_needs_votes_only_where_it_is_selected():
-    nothing = Votes(0.5, np.zeros((1, 3), dtype=np.int64), np.zeros((1, 3), dtype=np.int64), PLAN)
-    assert aces(AcesVotes(one_input([0, 100]), nothing, np.array([2])), 0.1, 0)[0].prediction == 2
-    with pytest.raises(UnusableVotes, match="input 0 has no votes of the classifier"):
-        aces(AcesVotes(one_input([100, 0]), nothing, np.array([2])), 0.1, 0)
+def test_classifier_and_core_need_votes_only_where_they_are_selected():
+    none = np.zeros((1, 3), dtype=np.int64)
+    nothing = Votes(0.5, none, none, PLAN)
+    assert aces(AcesVotes(one_input([0, 100]), nothing, TWO, (0.5,)), 0.1, 0.5)[0].prediction == 2
+    assert aces(AcesVotes(one_input([100, 0]), one_input([0, 100, 0]), none, (0.5,)), 0.1, 0.5)[0].prediction == 1
+    with pytest.raises(UnusableVotes, match="input 0 has no votes of the classifier, which is selected"):
+        aces(AcesVotes(one_input([100, 0]), nothing, TWO, (0.5,)), 0.1, 0.5)
+    with pytest.raises(UnusableVotes, match="input 0 has no answer of the core network, which is selected"):
+        aces(AcesVotes(one_input([0, 100]), nothing, none, (0.5,)), 0.1, 0.5)
+
+
+def test_votes_that_do_not_belong_together_are_refused():
+    votes = one_input([100, 0, 0])
     with pytest.raises(UnusableVotes, match="same inputs"):
-        AcesVotes(one_input([100, 0]), nothing, np.array([2, 1]))
+        AcesVotes(votes, votes, np.zeros((2, 3), dtype=np.int64), TWO_THRESHOLDS)
+    with pytest.raises(UnusableVotes, match="3 answers but there are 1 thresholds"):
+        AcesVotes(votes, votes, TWO, (0.5,))

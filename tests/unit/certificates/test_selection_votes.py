@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dualrs.certificates import rule
-from dualrs.certificates.selection import candidate_and_class, of_class, top
+from dualrs.certificates.selection import candidate_and_class, top
 from dualrs.errors import UnusableVotes
 from dualrs.votes import DualVotes, SamplingPlan, Votes
 
@@ -33,11 +33,6 @@ def test_class_is_that_of_the_chosen_expert_input_by_input():
     experts = (votes([[0, 4, 0]] * 2, [[0, 10, 0]] * 2), votes([[0, 0, 4]] * 2, [[0, 0, 10]] * 2))
     chosen, label = candidate_and_class(DualVotes(router, experts))
     assert (chosen.tolist(), label.tolist()) == ([0, 1], [1, 2])
-
-
-def test_votes_for_a_class_are_looked_up_input_by_input():
-    table = votes([[4, 0, 0]] * 2, [[7, 2, 1], [1, 3, 6]])
-    assert of_class(table, np.array([1, 2])).tolist() == [2, 6]
 
 
 @pytest.mark.parametrize("name", ["paper", "nosplit", "fusion", "fusion-pair"])

@@ -8,8 +8,10 @@ import torch
 from torch import nn
 
 from dualrs import Smoothed
-from dualrs.errors import BadSetting, TrainingMode
+from dualrs.errors import BadModel, BadSetting, TrainingMode
+from dualrs.models.denoise import Denoised, answer_together
 from dualrs.models.entropy import EntropyBins
+from dualrs.models.noisy import NoisyModel
 
 
 class Fixed(nn.Module):
@@ -58,6 +60,39 @@ def test_network_is_told_sigma_if_it_wants_to_know():
     bins = EntropyBins(Level(), (0.5,))
     assert bins(IMAGES, 0.1).argmax(dim=1)[0] == 0
     assert bins(IMAGES, 4.0).argmax(dim=1)[0] == 1
+
+
+class Counting(nn.Module):
+    """A denoiser that counts its calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.eval()
+
+    def forward(self, noisy, sigma):
+        self.calls += 1
+        return noisy
+
+
+def test_what_stands_in_front_works_once_for_all_that_vote_together():
+    denoiser, image = Counting(), torch.rand(3, 1, 2, 2)
+    head = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)).eval()
+    classifier, other = Denoised(denoiser, head), Denoised(denoiser, Fixed(0.3, 0.7))
+    models = [
+        NoisyModel("m", m) for m in (EntropyBins(classifier, (0.5, 1.0)), classifier, other, EntropyBins(head, (1.0,)))
+    ]
+    alone = [model(image, 0.5) for model in models]
+    denoiser.calls = 0
+    together = answer_together(models, image, 0.5)
+    assert denoiser.calls == 1
+    for ours, theirs in zip(alone, together, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_a_network_that_returns_no_logits_is_refused():
+    with pytest.raises(BadModel, match="the selector returned shape"):
+        EntropyBins(nn.Flatten(0).eval(), (0.5,))(IMAGES, 0.5)
 
 
 def test_it_can_be_smoothed():

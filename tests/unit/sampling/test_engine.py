@@ -183,8 +183,21 @@ def test_sigmas_stages_and_parts_of_a_plain_module_share_batches():
     slots = [(Stage.ROUTER, 1.0), (Stage.CLASS, 0.25), (Stage.CLASS, 1.0)]
     watched = Watched(Exact(16))
     asked = [unit(name, 33, stage, part, sigma) for name in IMAGES for stage, sigma in slots for part in Part]
-    run(dict.fromkeys(slots, watched), asked, batch_size=64)
+    run(dict.fromkeys(slots, watched), asked, batch_size=64, share=False)
     assert len(watched.batches) == math.ceil(33 * len(asked) / 64)
+
+
+def test_stages_that_vote_on_the_same_copies_get_batches_of_them_and_the_rest_shares_the_others():
+    slots = [(Stage.ROUTER, 1.0), (Stage.CLASS, 0.25), (Stage.CLASS, 1.0)]
+    router, classifier = Watched(Exact(16)), Watched(Exact(16, seed=1))
+    asked = [unit(name, 33, stage, part, sigma) for name in IMAGES for stage, sigma in slots for part in Part]
+    models = dict(zip(slots, (router, classifier, classifier), strict=True))
+    work = run(models, asked, batch_size=64)
+    copies = 33 * len(IMAGES) * len(Part)  # of each slot
+    assert len(router.batches) == math.ceil(copies / 64)
+    assert len(classifier.batches) == 2 * math.ceil(copies / 64)
+    assert work.batches == len(classifier.batches)  # those of the router are among them
+    assert set(router.rows()) < set(classifier.rows())
 
 
 def test_module_that_is_told_the_sigma_gets_batches_of_one_sigma_each():

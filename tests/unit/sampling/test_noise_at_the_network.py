@@ -1,6 +1,7 @@
 """What the networks see: the noise of each vote, bit for bit, however votes are packed into batches."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,53 +29,70 @@ def units(names):
     ]
 
 
-def expected(asked):
+def noise_of(stream, share):
+    """The stream whose noise the votes of a stream are on: its own or, at the router's sigma, the router's."""
+    return replace(stream, stage=Stage.ROUTER) if share and stream.sigma == 1.0 else stream
+
+
+def expected(asked, share):
     return Counter(
         row.tobytes()
         for u in asked
-        for row in noisy_rows(SEED, u.input_id, u.stream, u.start, u.stop, IMAGES[u.input_id])
+        for row in noisy_rows(SEED, u.input_id, noise_of(u.stream, share), u.start, u.stop, IMAGES[u.input_id])
     )
 
 
-def seen(asked, batch_size, network=Watched):
+def seen(asked, batch_size, network=Watched, share=False):
     watched = network(Exact(16))
     slots = [(Stage.ROUTER, 1.0), (Stage.CLASS, 0.25), (Stage.CLASS, 1.0)]
-    made = engine(dict.fromkeys(slots, watched), IMAGES["0"], batch_size=batch_size)
+    made = engine(dict.fromkeys(slots, watched), IMAGES["0"], batch_size=batch_size, share=share)
     made.run(Asking(IMAGES, asked), SEED)
     return watched
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["own noise", "shared noise"])
+def share(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def all_rows():
-    rows = expected(units(IMAGES))
+def all_rows(share):
+    rows = expected(units(IMAGES), share)
     assert set(rows.values()) == {1}  # noise of 16 pixels never repeats: a row names its vote
     return rows
 
 
+def test_sharing_moves_the_class_at_the_routers_sigma_to_the_routers_noise_and_nothing_else():
+    apart, together = (expected(units(IMAGES), share) for share in (False, True))
+    own = [u for u in units(IMAGES) if u.stream.stage is Stage.CLASS and u.stream.sigma == 1.0]
+    assert apart - together == expected(own, share=False)
+    assert together - apart == expected(own, share=True)
+
+
 @pytest.mark.parametrize("network", [Watched, WatchedWithSigma], ids=["plain", "told the sigma"])
 @pytest.mark.parametrize("batch_size", [1, 7, 64, 1000])
-def test_network_sees_every_vote_once_bit_for_bit_whatever_the_batch_size(batch_size, network, all_rows):
-    watched = seen(units(IMAGES), batch_size, network)
+def test_network_sees_every_vote_once_bit_for_bit_whatever_the_batch_size(batch_size, network, share, all_rows):
+    watched = seen(units(IMAGES), batch_size, network, share)
     assert Counter(watched.rows()) == all_rows
     assert {len(batch) for batch in watched.batches} == {batch_size}
 
 
 @pytest.mark.parametrize("seed", range(3), ids=lambda s: f"shuffle {s}")
-def test_network_sees_the_same_whatever_the_order_of_inputs(seed, all_rows):
+def test_network_sees_the_same_whatever_the_order_of_inputs(seed, share, all_rows):
     names = np.random.default_rng(seed).permutation(list(IMAGES)).tolist()
-    assert Counter(seen(units(names), 64).rows()) == all_rows
+    assert Counter(seen(units(names), 64, share=share).rows()) == all_rows
 
 
 @pytest.mark.parametrize("name", IMAGES, ids=lambda n: f"input {n} alone")
-def test_network_sees_the_same_of_an_input_whichever_others_are_there(name, all_rows):
-    alone = Counter(seen(units([name]), 64).rows())
-    assert alone == expected(units([name]))
+def test_network_sees_the_same_of_an_input_whichever_others_are_there(name, share, all_rows):
+    alone = Counter(seen(units([name]), 64, share=share).rows())
+    assert alone == expected(units([name]), share)
     assert alone <= all_rows
 
 
-def test_torch_seed_changes_nothing(all_rows):
+def test_torch_seed_changes_nothing(share, all_rows):
     torch.manual_seed(99)
-    assert Counter(seen(units(IMAGES), 64).rows()) == all_rows
+    assert Counter(seen(units(IMAGES), 64, share=share).rows()) == all_rows
 
 
 def test_votes_of_a_stream_arrive_in_their_order():

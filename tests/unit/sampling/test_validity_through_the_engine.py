@@ -97,9 +97,37 @@ def test_two_stages_err_no_more_often_than_alpha(name, level):
     assert false > 0.8 * level * len(SEEDS) * TRIALS
 
 
+def same_boundary(share):
+    """Router and chosen expert are the same half-space under the same sigma: on shared copies they fail together."""
+    sigma_e = float(MARGIN / ndtri(on_the_edge(ALPHA)))
+    experts = {0.25: Always(0), sigma_e: HalfSpace(0, CUT)}
+    return DualSmoothed(HalfSpace(0, CUT), experts, (0.25, sigma_e), sigma_e, batch_size=4096, share=share)
+
+
+@pytest.mark.parametrize(
+    ("share", "least"), [(True, 0.8 * ALPHA), (False, 0.4 * ALPHA**2)], ids=["shared copies", "copies apart"]
+)
+def test_stages_at_one_sigma_err_no_more_often_than_alpha(share, least):
+    false = errors(same_boundary(share), rule="nosplit")
+    assert not rejected(false)
+    assert false > least * len(SEEDS) * TRIALS
+
+
 def coin_toss():
     """Half a grey level from the boundary under sigma 1: whatever is claimed is as good as false."""
     return Smoothed(HalfSpace(0, LEVEL - 1), 1.0, batch_size=4096)
+
+
+def shared_coin_toss():
+    """The same for an expert that votes on the copies of a router which is sure of it."""
+    experts = {0.25: Always(0), 1.0: HalfSpace(0, LEVEL - 1)}
+    return DualSmoothed(Always(1), experts, (0.25, 1.0), 1.0, batch_size=4096)
+
+
+def test_expert_at_a_coin_toss_on_shared_copies_errs_no_more_often_than_alpha():
+    false = errors(shared_coin_toss(), margin=0.5 / 255, n0=N, rule="nosplit")
+    assert not rejected(false)
+    assert false > 0.8 * ALPHA * len(SEEDS) * TRIALS
 
 
 def test_network_at_a_coin_toss_errs_no_more_often_than_alpha():
@@ -146,3 +174,15 @@ def test_sabotaged_noise_is_caught(sabotage, model, margin, monkeypatch):
     model.engine.prepare(np.full((1, 1, 2), LEVEL, np.uint8))
     monkeypatch.setattr(batches, "draw_block", sabotage)
     assert rejected(errors(model, margin, n0=N))
+
+
+def test_shared_selection_votes_in_the_bounds_are_caught(monkeypatch):
+    """The copies that selected candidate and class are those of the estimation too, for both stages."""
+
+    def leaking(seed, name, stream, block, pixels):
+        return draw_block(seed, name, replace(stream, part=Part.ESTIMATION), block, pixels)
+
+    model = shared_coin_toss()
+    model.engine.prepare(np.full((1, 1, 2), LEVEL, np.uint8))
+    monkeypatch.setattr(batches, "draw_block", leaking)
+    assert rejected(errors(model, 0.5 / 255, n0=N, rule="nosplit"))

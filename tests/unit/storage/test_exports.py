@@ -71,7 +71,7 @@ def test_parquet_says_the_same_as_csv(results, tmp_path):
 
 def test_parquet_without_values_keeps_its_types(results, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    none = Results(**{k: v[:0] for k, v in vars(results).items()})
+    none = Results(**{k: v[:0] for k, v in vars(results).items() if v is not None})
     write(none, tmp_path / "none.parquet")
     write(results, tmp_path / "some.parquet")
     assert parquet.read_schema(tmp_path / "none.parquet") == parquet.read_schema(tmp_path / "some.parquet")

@@ -44,6 +44,31 @@ def test_votes_are_recorded_only_where_more_than_the_needed_ones_were_asked_for(
     assert plain.differences(everything) == ["votes is needed on record but all was given"]
 
 
+def test_thresholds_are_recorded_only_where_there_are_any():
+    assert "thresholds" not in json.loads(a_header().to_json())
+    ours, theirs = (
+        one_stage_header(rule="aces-0.5", sigma_e=0.5, thresholds=thresholds) for thresholds in ((0.5, 1), (0.5, 2))
+    )
+    assert Header.from_json(ours.to_json()) == ours
+    assert ours.thresholds == (0.5, 1.0)
+    assert ours.streams == Streams((0.5,), 5, 0.5, (0.5, 1.0))
+    assert ours.fingerprint != theirs.fingerprint
+    assert ours.differences(theirs) == ["thresholds is (0.5, 1.0) on record but (0.5, 2.0) was given"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sigma_e": None},
+        {"sigma_e": 1.0},
+        {"sigma_e": 0.5, "looks": (100, 2300), "target": "tolerance 0.1", "policy": "p"},
+    ],
+)
+def test_thresholds_go_with_one_sigma_and_a_fixed_n(changes):
+    with pytest.raises(BadSetting, match="thresholds are of ACES"):
+        one_stage_header(rule="aces-0.5", thresholds=(0.5,), **changes)
+
+
 @pytest.mark.parametrize("name", DECIDING)
 def test_a_deciding_field_changes_the_fingerprint_and_is_named_with_both_values(name):
     ours, theirs = a_header(), a_header(**{name: DECIDING[name]})

@@ -1,4 +1,7 @@
+import hashlib
+import json
 import math
+import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -193,6 +196,25 @@ class TestVotes:
         assert isinstance(votes, DualVotes)
         assert votes_equal(votes.router, expected.router)
         assert all(map(votes_equal, votes.experts, expected.experts))
+
+    @pytest.mark.parametrize("name", ['say "x"', "a\\b", "é/ß", "tab\there", "[1,2]", "toy/1 ", ""])
+    def test_odd_ids_are_sealed_and_read_like_others(self, path, name):
+        with Ledger.create_or_resume(path, a_header()) as ledger:
+            ledger.add_inputs([(name, 0, 0), ("toy/1", 1, 0)])
+            finish(ledger, [name, "toy/1"])
+            assert verify(ledger) == []
+            one, other = ledger.votes([name, "toy/1"]).router.estimation
+            assert np.array_equal(one, ledger.votes([name]).router.estimation[0])
+            assert np.array_equal(other, ledger.votes(["toy/1"]).router.estimation[0])
+
+    def test_seals_are_those_of_the_format(self, path):
+        """As docs/file-formats.md has them, so that ledgers written by any version are read by any other."""
+        finished(path)
+        fingerprint = look(path, "SELECT fingerprint FROM header")[0][0]
+        for *content, packed, seal in look(path, "SELECT * FROM votes"):
+            text = json.dumps(["votes", *content], separators=(",", ":"))
+            whole = fingerprint.encode() + text.encode() + zlib.decompress(packed)
+            assert seal == hashlib.blake2b(whole, digest_size=8).hexdigest()
 
     def test_votes_of_more_inputs_than_one_query_takes(self, path):
         header = one_stage_header(n=100, n0=10)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dualrs.errors import BadTable
+from dualrs.report import certified_accuracy
 from dualrs.storage import UNLABELLED, read_tsv
 
 HEADER = "idx\tlabel\tpredict\tradius\tcorrect\ttime"
@@ -43,6 +44,17 @@ def test_the_common_form(read):
     assert results.seconds.tolist() == [1.5, 1.0, 62.25, 2.5]
     assert results.correct.tolist() == [True, False, False, True]
     assert results.sigma_c is None
+
+
+def test_a_class_with_radius_0_is_a_claim_about_the_input_alone(read):
+    """As ACES writes where its core network answers; the tables of the field count it at radius 0."""
+    imported = read(HEADER, *PLAIN, "80\t2\t2\t0.0\t1\t1.0")
+    assert imported.results.plain.tolist() == [False, False, False, False, True]
+    assert imported.notes == (
+        "1 rows name a class with radius 0: they are claims about the input alone, and count at radius 0 only",
+    )
+    assert certified_accuracy(imported.results, (0, 0.1)).tolist() == [3 / 5, 2 / 5]
+    assert read(HEADER, *PLAIN).results.plain is None
 
 
 class TestDialects:
@@ -147,7 +159,8 @@ class TestCorrectColumn:
 
 class TestRoundedRadii:
     def radii(self, read, *radii):
-        return read(HEADER, *(f"{i}\t1\t1\t{r}\t1\t1" for i, r in enumerate(radii))).notes
+        rows = ((i, 1 if float(r) else -1, r) for i, r in enumerate(radii))
+        return read(HEADER, *(f"{i}\t1\t{predict}\t{r}\t{int(predict == 1)}\t1" for i, predict, r in rows)).notes
 
     def test_three_digits_everywhere(self, read):
         (note,) = self.radii(read, "0.958", "1.23", "0.0", "2.5", "0.0123")

@@ -1,0 +1,119 @@
+"""Certificates of a dataset under one model, or under several that vote side by side, into a ledger each."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from dualrs.certificates import Rule
+from dualrs.collect import Member, Report, collect_together
+from dualrs.data.dataset import Dataset
+from dualrs.errors import BadSetting
+from dualrs.jobs.opening import header_of, open_ledger, wanted_inputs
+from dualrs.jobs.reuse import reusable, take_over
+from dualrs.policy import Policy, Target, adaptive_policy, certify_policy, complete_policy, read_target
+from dualrs.smoothed import SmoothedModel
+from dualrs.storage.header import ALL, NEEDED, Header
+from dualrs.storage.ledger import Ledger
+from dualrs.votes import SamplingPlan, Tally
+
+
+@dataclass(frozen=True)
+class Certification:
+    """A model, the rule it is certified under, and the ledger for it.
+
+    ``reuse`` is an earlier ledger: the votes of every network that it holds at the same sigma are copied and not drawn
+    again.
+    """
+
+    model: SmoothedModel
+    rule: Rule
+    path: Path
+    reuse: Path | None = None
+
+
+def certify_dataset(
+    model: SmoothedModel,
+    dataset: Dataset,
+    path: Path,
+    *,
+    plan: SamplingPlan,
+    alpha: float,
+    rule: Rule,
+    seed: int,
+    indices: Sequence[int],
+    all_votes: bool = False,
+    target: Target | None = None,
+    reuse: Path | None = None,
+    command: str = "",
+    report: Report | None = None,
+) -> None:
+    """Certify the inputs at ``indices`` into the ledger at ``path``: `certify_together` with one model."""
+    certify_together(
+        [Certification(model, rule, path, reuse)], dataset, plan=plan, alpha=alpha, seed=seed, indices=indices,
+        all_votes=all_votes, target=target, command=command, report=report,
+    )  # fmt: skip
+
+
+def certify_together(
+    certifications: Sequence[Certification],
+    dataset: Dataset,
+    *,
+    plan: SamplingPlan,
+    alpha: float,
+    seed: int,
+    indices: Sequence[int],
+    all_votes: bool = False,
+    target: Target | None = None,
+    command: str = "",
+    report: Report | None = None,
+) -> None:
+    """Certify the inputs at ``indices`` into a ledger for each model; what is there already is kept and not redone.
+
+    Models vote on the same noisy copies of an input, which are drawn, and denoised, once for all that want them at the
+    same time. Their votes are those that each would have had by itself.
+
+    ``all_votes`` asks every candidate at its sigma, not only those that the rule can use, so that every other way to
+    certify can be derived from the ledger. With one sigma there is nothing more to ask. Under a plan with looks,
+    ``target`` says when sampling may stop.
+
+    Votes are committed batch by batch. The votes of a run that was killed at any moment, and resumed, are those of
+    an unbroken one.
+    """
+    if plan.adaptive and target is None:
+        raise BadSetting("a plan with looks needs a target, which says when sampling may stop")
+    headers, streams = [], []
+    for one in certifications:
+        one.rule.check(plan, alpha)
+        asked = ALL if all_votes and one.model.sigma_e is not None else NEEDED
+        header = header_of(
+            one.model, dataset, one.path, one.rule.name, alpha, plan, seed, indices, command, one.reuse, asked, target
+        )
+        headers.append(header)
+        streams.append([] if one.reuse is None else reusable(one.model, dataset, one.path, header, indices, one.reuse))
+    with ExitStack() as stack:
+        members = []
+        for one, header, found in zip(certifications, headers, streams, strict=True):
+            ledger = stack.enter_context(open_ledger(one.model, dataset, one.path, header, indices))
+            if one.reuse is not None:
+                take_over(ledger, one.reuse, found)
+            finish = partial(_conclude, ledger, one.rule)
+            members.append(
+                Member(one.model.engine, _policy(header, one.rule), plan, finish, ledger, ledger.concluded())
+            )
+        inputs, done = wanted_inputs(dataset, indices, *(member.done for member in members))
+        collect_together(members, inputs, seed, report=report, done=done)
+
+
+def _policy(header: Header, rule: Rule) -> Policy:
+    if header.votes == ALL:
+        return complete_policy(header.streams, header.plan)
+    if header.target:
+        return adaptive_policy(header.streams, header.plan, rule, header.alpha, read_target(header.target))
+    return certify_policy(header.streams, header.plan, rule, header.alpha)
+
+
+def _conclude(ledger: Ledger, rule: Rule, input_id: str, tally: Tally, seconds: float) -> None:
+    header = ledger.header
+    ledger.conclude(input_id, rule.certify(header.streams.gather([tally], header.plan), header.alpha)[0], seconds)

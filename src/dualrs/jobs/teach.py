@@ -1,0 +1,90 @@
+"""Votes to train with: the labels of a router, and the sigmas that it assigns."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dualrs.certificates import check_predict
+from dualrs.collect import Report, collect
+from dualrs.data.dataset import Dataset
+from dualrs.errors import BadData, TooFewVotes
+from dualrs.jobs.opening import header_of, open_ledger, wanted_inputs
+from dualrs.jobs.reuse import reusable, take_over
+from dualrs.policy import Policy, assign_policy, label_policy
+from dualrs.smoothed import Pool, RouterAlone, SmoothedModel
+from dualrs.storage.header import ASSIGNED, LABELS
+from dualrs.storage.ledger import Ledger
+from dualrs.theory.budget import ErrorBudget, smallest_n
+from dualrs.votes import SamplingPlan
+
+
+def label_dataset(
+    model: Pool,
+    dataset: Dataset,
+    path: Path,
+    *,
+    n: int,
+    alpha: float,
+    seed: int,
+    indices: Sequence[int],
+    reuse: Path | None = None,
+    command: str = "",
+    report: Report | None = None,
+) -> int:
+    """Collect the votes of every expert at its sigma on the inputs at ``indices``; resumed like `certify_dataset`.
+
+    ``reuse`` is an earlier ledger of labels: the votes of every expert that it holds at the same sigma are copied and
+    not drawn again. Returns how many votes were copied.
+    """
+    if dataset.labels is None:
+        raise BadData(
+            f"the dataset {dataset.name} has no labels, and a router learns from the radius of the true class"
+        )
+    plan = SamplingPlan(0, n)
+    needed = smallest_n(ErrorBudget(alpha).alpha)
+    if n < needed:
+        raise TooFewVotes(f"n = {n} gives no radius at alpha = {alpha:g}, even if all votes agree; take n >= {needed}")
+    header = header_of(model, dataset, path, LABELS, alpha, plan, seed, indices, command, reuse)
+    streams = [] if reuse is None else reusable(model, dataset, path, header, indices, reuse)
+    with open_ledger(model, dataset, path, header, indices) as ledger:
+        taken = 0 if reuse is None else take_over(ledger, reuse, streams)
+        _collect_all(model, dataset, ledger, indices, label_policy(header.streams, plan), report)
+    return taken
+
+
+def assign_dataset(
+    model: RouterAlone,
+    dataset: Dataset,
+    path: Path,
+    *,
+    n: int,
+    alpha: float,
+    seed: int,
+    indices: Sequence[int],
+    command: str = "",
+    report: Report | None = None,
+) -> None:
+    """Collect the votes of the router at sigma_e on the inputs at ``indices``; resumed like `certify_dataset`.
+
+    `dualrs.report.assigned` reads the sigma of each input from them. Labels are not needed.
+    """
+    plan = SamplingPlan(0, n)
+    check_predict(plan, alpha, stages=1)
+    header = header_of(model, dataset, path, ASSIGNED, alpha, plan, seed, indices, command)
+    with open_ledger(model, dataset, path, header, indices) as ledger:
+        _collect_all(model, dataset, ledger, indices, assign_policy(header.streams, plan), report)
+
+
+def _collect_all(
+    model: SmoothedModel,
+    dataset: Dataset,
+    ledger: Ledger,
+    indices: Sequence[int],
+    policy: Policy,
+    report: Report | None,
+) -> None:
+    """Collect for a job whose product is the votes themselves."""
+    inputs, done = wanted_inputs(dataset, indices, set(ledger.complete()))
+    collect(
+        model.engine, inputs, policy, ledger.header.plan, ledger.header.seed,
+        finish=lambda input_id, tally, seconds: None, store=ledger, report=report, done=done,
+    )  # fmt: skip
