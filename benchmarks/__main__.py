@@ -3,13 +3,13 @@
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import engine, rules
+from benchmarks import engine, reading, rules
 
 
 def main() -> None:
     table = Table("benchmark", "measured", "wanted")
     console = Console()
-    for benchmark in (rules.four_rules, engine.overhead, engine.packing):
+    for benchmark in (rules.four_rules, reading.comparison, engine.overhead, engine.packing):
         with console.status(f"{benchmark.__module__}.{benchmark.__name__}"):
             for row in benchmark():
                 table.add_row(*row)

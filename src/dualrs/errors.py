@@ -4,6 +4,10 @@ An error is a sentence that says what was wrong, where, and what to do; the comm
 with code 2. Nothing that was recorded before is touched.
 """
 
+from collections.abc import Mapping
+
+_NAMED = 5  # inputs that a message names
+
 
 def first_line(error: Exception) -> str:
     """What another library says first, for a sentence of ours; its kind if it says nothing."""
@@ -52,6 +56,23 @@ class NonDeterministic(DualrsError, RuntimeError):
 
 class OutOfMemory(DualrsError, MemoryError):
     """The network does not fit, even at the smallest batch, or memory ran out in the middle of a run."""
+
+
+class WorkersFailed(DualrsError, RuntimeError):
+    """No worker could be started, none is left, or they do not count alike; or there is no cluster to join."""
+
+
+class InputsFailed(DualrsError, RuntimeError):
+    """Some inputs could not be counted and were left out; ``failures`` says why, by input."""
+
+    def __init__(self, failures: Mapping[str, str]) -> None:
+        self.failures = dict(failures)
+        named = [f"input {name}: {reason}" for name, reason in self.failures.items()]
+        more = f"; and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        super().__init__(
+            f"{len(named)} {'input was' if len(named) == 1 else 'inputs were'} left out ({'; '.join(named[:_NAMED])}"
+            f"{more}); what was recorded of the others is kept, and the same command tries these again"
+        )
 
 
 class LedgerError(DualrsError):

@@ -6,7 +6,7 @@ was; a product of other settings is refused.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -23,7 +23,7 @@ from dualrs.data.dataset import Dataset
 from dualrs.data.subsets import parse_inputs
 from dualrs.errors import BadSetting
 from dualrs.jobs import assign_dataset, label_dataset
-from dualrs.smoothed import Pool, RouterAlone
+from dualrs.smoothed import Pool, RouterAlone, SmoothedModel
 from dualrs.training.assignment import read_assignment
 from dualrs.training.base import Training, train_classifier, train_router
 from dualrs.training.lessons import read_lessons
@@ -60,6 +60,9 @@ class Watch(Protocol):
         """While a network is trained."""
 
 
+Spread = Callable[[SmoothedModel], AbstractContextManager[object]]
+
+
 def plan(recipe: RoundsRecipe) -> list[Step]:
     """The steps of a recipe in order; their products are numbered by the round."""
     steps = []
@@ -85,10 +88,12 @@ class Made:
 
 
 class Rounds:
-    """The steps of a recipe in a folder."""
+    """The steps of a recipe in a folder; while ``spread`` is open for a model, others may count its votes."""
 
-    def __init__(self, recipe: RoundsRecipe, folder: Path, watch: Watch, *, command: str = "") -> None:
-        self.recipe, self.folder, self.watch, self.command = recipe, folder, watch, command
+    def __init__(
+        self, recipe: RoundsRecipe, folder: Path, watch: Watch, *, command: str = "", spread: Spread = nullcontext
+    ) -> None:
+        self.recipe, self.folder, self.watch, self.command, self.spread = recipe, folder, watch, command, spread
         self.data: Dataset = build_data(recipe.data)
         self.test: Dataset = build_data(recipe.test)
 
@@ -118,7 +123,7 @@ class Rounds:
         ledger = self.folder / step.product
         reuse = None if settings.reuse is None or made.router else Path(settings.reuse)  # later networks are new
         indices = self._places(settings.inputs)
-        with self.watch.collecting(step, len(indices)) as report:
+        with self.watch.collecting(step, len(indices)) as report, self.spread(model):
             label_dataset(
                 model, self.data, ledger, n=settings.n, alpha=settings.alpha, seed=self.recipe.seed, indices=indices,
                 reuse=reuse, command=self.command, report=report,
@@ -159,7 +164,7 @@ class Rounds:
         model = RouterAlone(Networks()(made.router), start.sigmas, start.sigma_e, **self.recipe.engine.model_dump())
         ledger = self.folder / step.product
         indices = self._places(settings.inputs)
-        with self.watch.collecting(step, len(indices)) as report:
+        with self.watch.collecting(step, len(indices)) as report, self.spread(model):
             assign_dataset(
                 model, self.data, ledger, n=settings.n, alpha=settings.alpha, seed=self.recipe.seed, indices=indices,
                 command=self.command, report=report,

@@ -36,6 +36,18 @@ def report(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def aces_page(tmp_path_factory):
+    """A page of a run with a core network, and that run."""
+    folder = tmp_path_factory.mktemp("aces")
+    header = a_header(rule="aces-0.5", sigmas=(0.5,), sigma_e=0.5, thresholds=(0.5, 1.0))
+    with Ledger.open(made(folder / "aces.ledger", header, count=30)) as ledger:
+        run = read_run(ledger, "aces")
+    page = folder / "report.html"
+    page.write_text(write_page([run], [Pictures({})], command="dualrs report", version="0"), encoding="utf-8")
+    return page, run
+
+
+@pytest.fixture(scope="session")
 def chromium(tmp_path_factory):
     program = find()
     if program is None:

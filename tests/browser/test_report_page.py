@@ -2,7 +2,7 @@
 
 import pytest
 
-from dualrs.report.gallery import FLAGS, WRONG
+from dualrs.report.gallery import BY_CORE, FLAGS, WRONG
 
 CARDS = "document.querySelectorAll('#cards button')"
 TIP = "document.querySelector('#accuracy-chart .tip')"
@@ -10,7 +10,8 @@ TIP = "document.querySelector('#accuracy-chart .tip')"
 
 def test_curves_are_drawn_and_the_legend_switches_them(browser, report):
     _, runs = report
-    assert browser.evaluate("document.querySelectorAll('#legend button').length") == sum(len(r.methods) for r in runs)
+    every = sum(len(run.methods) + 1 for run in runs)  # and the envelope of each
+    assert browser.evaluate("document.querySelectorAll('#legend button').length") == every
     curves = "document.querySelectorAll('#accuracy-chart path').length"
     assert browser.evaluate(curves) == 2  # of several runs, each one's own rule
     browser.click("#legend button[aria-pressed=false]")
@@ -46,7 +47,7 @@ def test_diagnostics_are_drawn(browser):
     assert browser.evaluate("document.querySelectorAll('[data-diagnostic=regret] path').length") == 2
 
 
-@pytest.mark.parametrize("flag", FLAGS)
+@pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag != BY_CORE])
 def test_filters_show_just_their_inputs(browser, report, flag):
     _, (run, _) = report
     browser.click(f"#filters button[data-flag='{flag}']")
@@ -119,3 +120,22 @@ def test_dark_and_light_differ_and_are_readable(browser):
     browser.prefer("dark")
     ink, paper = browser.evaluate(lightness)
     assert ink - paper > 0.7
+
+
+def test_a_run_with_a_core_network_says_who_answers(chromium, aces_page):
+    page, run = aces_page
+    chromium.errors.clear()
+    chromium.open(page)
+    chromium.wait("document.querySelectorAll('#accuracy-chart path').length > 0")
+    chromium.click(f"#filters button[data-flag='{BY_CORE}']")
+    shown = chromium.evaluate(f"[...{CARDS}].map((b) => b.dataset.input)")
+    assert shown == [why.id for why in run.whys if BY_CORE in why.flags]
+    chromium.click(f"#cards button[data-input='{shown[0]}']")
+    text = chromium.evaluate("document.querySelector('#why').textContent")
+    why = next(why for why in run.whys if why.id == shown[0])
+    assert f"class {why.core} without a radius · by the core network" in text
+    assert why.reason() in text
+    assert "Selector votes at sigma 0.5" in text
+    assert "entropy above 1" in text
+    assert f"Core network, without noiseclass {why.core}" in text
+    assert chromium.errors == []

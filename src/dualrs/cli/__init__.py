@@ -10,9 +10,11 @@ from dualrs.cli.data import data_app
 from dualrs.cli.label import label
 from dualrs.cli.ledgers import export, import_, merge, show, verify
 from dualrs.cli.models import evaluate, models
+from dualrs.cli.panel import panel
 from dualrs.cli.report import figure, report
 from dualrs.cli.rounds import recipe_app, rounds
 from dualrs.cli.sample import certify, predict
+from dualrs.cli.status import status
 from dualrs.cli.train import train_app
 from dualrs.cli.why import why
 from dualrs.errors import DualrsError
@@ -34,6 +36,7 @@ app = typer.Typer(
 for command, name in (
     (certify, "certify"),
     (predict, "predict"),
+    (panel, "panel"),
     (show, "show"),
     (compare, "compare"),
     (report, "report"),
@@ -45,6 +48,7 @@ for command, name in (
     (merge, "merge"),
     (label, "label"),
     (assign, "assign"),
+    (status, "status"),
     (rounds, "rounds"),
     (models, "models"),
     (evaluate, "evaluate"),

@@ -15,13 +15,16 @@ from dualrs.cli.options import (
     Device,
     Dtype,
     Inputs,
+    RayAddress,
     Resize,
     Router,
     Sigmas,
+    WorkerCount,
     from_here,
     given,
     numbers,
 )
+from dualrs.cli.workers import Spread
 
 
 def assign(
@@ -39,6 +42,8 @@ def assign(
     batch_size: BatchSize = None,
     device: Device = None,
     dtype: Dtype = None,
+    workers: WorkerCount = None,
+    ray: RayAddress = None,
 ) -> None:
     """Assign a sigma to every training input: the one that the smoothed router names (PREDICT of Cohen et al.).
 
@@ -60,17 +65,18 @@ def assign(
     from dualrs.smoothed import RouterAlone
 
     keep_memory()
+    spread = Spread(workers, ray, device)
     here = Path.cwd()
     model = RouterAlone(
         Networks(here)(str(from_here(router, here))),
         numbers(sigmas, "--sigmas") or [],
         sigma_e,
-        **given(batch_size=batch_size, device=device, dtype=dtype),
+        **given(batch_size=batch_size, device=spread.local_device, dtype=dtype),
     )
     dataset = build_data(DataSection(source=str(data), resize=resize, crop=crop), here)
     indices = parse_inputs(inputs, len(dataset.ids))
     ledger.parent.mkdir(parents=True, exist_ok=True)
-    with Bar("assigning", len(indices)) as bar:
+    with Bar("assigning", len(indices)) as bar, spread.over(bar, model):
         assign_dataset(
             model, dataset, ledger, n=n, alpha=alpha, seed=seed, indices=indices,
             command=shlex.join(["dualrs", *sys.argv[1:]]), report=bar.update,

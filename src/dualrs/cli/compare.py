@@ -9,10 +9,7 @@ from dualrs.cli.ledgers import Radii
 from dualrs.errors import BadSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dualrs.report.compare import Comparison
-    from dualrs.report.tables import Cells
 
 _FILE_WIDTH = 200  # characters of a table in a file
 _SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
@@ -29,7 +26,8 @@ def compare(
     methods: Annotated[
         str | None,
         Option(
-            help="Only these methods of each ledger, as sigma-0.25,multiscale,fusion; by default all its votes allow."
+            help="Only these methods of each ledger, as sigma-0.25,multiscale,fusion, or LEDGER/METHOD for one of "
+            "several; by default all its votes allow."
         ),
     ] = None,
     radii: Radii = None,
@@ -41,9 +39,10 @@ def compare(
 ) -> None:
     """Compare methods on the same inputs: every way to certify that the votes of a ledger allow, side by side.
 
-    Each fixed sigma, Multiscale, the dual rules, and as bounds the label oracle and the envelope of the fixed sigmas:
-    certified accuracy, abstention, average certified radius, and the votes that each would have drawn by itself.
-    `dualrs certify --all-votes` collects what all of them need.
+    Each fixed sigma, Multiscale, the dual rules, ACES at each threshold, and as bounds the label oracle and the
+    envelope of the fixed sigmas: certified accuracy, abstention, average certified radius, and the votes that each
+    would have drawn by itself. `dualrs certify --all-votes` collects what all of them need; an adaptive run has its own
+    rule alone.
 
     Example: `dualrs compare run.ledger --baseline sigma-0.5 --format markdown`
     """
@@ -80,13 +79,14 @@ def _boxes(comparison: "Comparison", width: int) -> str:
     from rich.console import Console
     from rich.table import Table
 
+    from dualrs.cli.tables import pieces
     from dualrs.report.tables import difference_cells, main_cells, remarks
 
     text = StringIO()
     console = Console(file=text, width=width, highlight=False, markup=False)
     console.print(f"certified accuracy (%) at L2 radius, {comparison.inputs:,} inputs")
     for cells in filter(None, (main_cells(comparison), difference_cells(comparison))):
-        for head, *rows in _pieces(cells, width):
+        for head, *rows in pieces(cells, width):
             table = Table()
             for number, name in enumerate(head):
                 table.add_column(name, justify="right" if number else "left", no_wrap=True)
@@ -96,16 +96,3 @@ def _boxes(comparison: "Comparison", width: int) -> str:
     for remark in remarks(comparison):
         console.print(remark)
     return text.getvalue()
-
-
-def _pieces(cells: "Cells", width: int) -> "Iterator[Cells]":
-    """A table cut into pieces that fit; the first column, which names the rows, begins each of them."""
-    widths = [max(map(len, column)) + 3 for column in zip(*cells, strict=True)]  # with a line and two spaces
-    taken, used = [0], widths[0] + 1
-    for column in range(1, len(widths)):
-        if used + widths[column] > width and len(taken) > 1:
-            yield [[row[c] for c in taken] for row in cells]
-            taken, used = [0], widths[0] + 1
-        taken.append(column)
-        used += widths[column]
-    yield [[row[c] for c in taken] for row in cells]

@@ -16,13 +16,16 @@ from dualrs.cli.options import (
     Dtype,
     Experts,
     Inputs,
+    RayAddress,
     Resize,
     Sigmas,
+    WorkerCount,
     expert_references,
     from_here,
     given,
     numbers,
 )
+from dualrs.cli.workers import Spread
 from dualrs.errors import BadRecipe
 
 
@@ -48,6 +51,8 @@ def label(
     batch_size: BatchSize = None,
     device: Device = None,
     dtype: Dtype = None,
+    workers: WorkerCount = None,
+    ray: RayAddress = None,
 ) -> None:
     """Find out which sigma suits each training input: the radius that the true class gets at every one of them.
 
@@ -68,6 +73,7 @@ def label(
     if (classifier is None) == (not expert):
         raise BadRecipe("give either --classifier, or an --expert for each sigma")
     keep_memory()
+    spread = Spread(workers, ray, device)
     here = Path.cwd()
     network = Networks(here)
     experts = expert_references(expert, here)
@@ -76,12 +82,12 @@ def label(
         if experts is None
         else {float(sigma): network(str(reference)) for sigma, reference in experts.items()},
         numbers(sigmas, "--sigmas") or [],
-        **given(batch_size=batch_size, device=device, dtype=dtype),
+        **given(batch_size=batch_size, device=spread.local_device, dtype=dtype),
     )
     dataset = build_data(DataSection(source=str(data), resize=resize, crop=crop), here)
     indices = parse_inputs(inputs, len(dataset.ids))
     ledger.parent.mkdir(parents=True, exist_ok=True)
-    with Bar("labelling", len(indices)) as bar:
+    with Bar("labelling", len(indices)) as bar, spread.over(bar, model):
         taken = label_dataset(
             model, dataset, ledger, n=n, alpha=alpha, seed=seed, indices=indices, reuse=reuse,
             command=shlex.join(["dualrs", *sys.argv[1:]]), report=bar.update,

@@ -8,6 +8,8 @@ from typer import Argument, Exit, Option
 from dualrs.errors import BadSetting, ForeignLedger
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dualrs.storage import Ledger
 
 LedgerFile = Annotated[
@@ -55,10 +57,7 @@ def show(
         results, certificates = derive(opened, rule, alpha)
         unfinished = len(opened.inputs()) - len(results)
         run = opened.header
-    title = (
-        f"{run.dataset} · rule {rule or run.rule} · alpha {alpha or run.alpha:g} · n {run.n:,} · n0 {run.n0:,} "
-        f"· seed {run.seed}"
-    )
+    title = f"{run.dataset} · rule {rule or run.rule} · alpha {alpha or run.alpha:g} · {run.amount} · seed {run.seed}"
     print_summary(summarize(results, certificates, parse_radii(radii)), title, unfinished)
     if picture is not None:
         from dualrs.report.figures import draw_accuracy
@@ -84,11 +83,39 @@ def _show_votes(ledger: "Ledger", alpha: float | None) -> None:
         print_assigned(assigned, f"{title} · alpha {alpha or run.alpha:g}", len(ledger.inputs()) - len(assigned.ids))
 
 
-def verify(ledger: LedgerFile) -> None:
-    """Derive every certificate again from its votes, and check that nothing in the ledger was altered.
+def verify(
+    ledgers: Annotated[
+        list[Path], Argument(help="Ledgers that `dualrs certify`, `label` or `assign` wrote.", show_default=False)
+    ],
+    table: Annotated[
+        Path | None,
+        Option(
+            help="Also make every row of this table again from the votes of the ledgers: a .csv of `dualrs compare`. "
+            "Tables of other projects that stand in it are given beside the ledgers."
+        ),
+    ] = None,
+) -> None:
+    """Derive every certificate again from its votes, and check that nothing in the ledgers was altered.
 
     Exits with code 1 if anything differs. Seals find damage and edits; they are no signature.
+
+    Example: `dualrs verify headline.ledger --table headline.csv`
     """
+    from dualrs.report.compare import is_ledger
+    from dualrs.report.recompute import recompute
+
+    good = True
+    for ledger in ledgers:
+        if table is None or is_ledger(ledger):
+            good &= _examine(ledger)
+    if table is not None:
+        rows, problems = recompute(table, ledgers)
+        good &= _conclude(table, problems, f"{rows} rows follow from the votes")
+    if not good:
+        raise Exit(1)
+
+
+def _examine(ledger: Path) -> bool:
     from dualrs.storage import Ledger
     from dualrs.storage import verify as examine
 
@@ -96,12 +123,15 @@ def verify(ledger: LedgerFile) -> None:
         problems = examine(opened)
         found = "" if problems else _held(opened)
         derived = " follow from their votes" if opened.header.certifies else ""
+    return _conclude(ledger, problems, f"{found}{derived}; nothing was altered")
+
+
+def _conclude(file: Path, problems: "Sequence[str]", well: str) -> bool:
+    """Print what is wrong with a file, or that all is well; whether it is."""
     for problem in problems:
         print(problem)
-    if problems:
-        print(f"{ledger}: {len(problems)} problems")
-        raise Exit(1)
-    print(f"{ledger}: {found}{derived}; nothing was altered")
+    print(f"{file}: {len(problems)} problems" if problems else f"{file}: {well}")
+    return not problems
 
 
 def export(
@@ -172,7 +202,7 @@ def _held(ledger: "Ledger") -> str:
 
 def parse_radii(text: str | None) -> tuple[float, ...]:
     """Radii of a table as given on a command line, or the usual ones."""
-    from dualrs.report.accuracy import RADII
+    from dualrs.theory.radius import RADII
 
     if text is None:
         return RADII

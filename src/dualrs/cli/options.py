@@ -7,7 +7,7 @@ from typer import Argument, Option
 
 from dualrs.errors import BadRecipe
 
-NETWORKS, DATA, VOTES, ENGINE = "Networks", "Data", "Votes and rule", "Engine"
+NETWORKS, DATA, VOTES, ENGINE, WORKERS = "Networks", "Data", "Votes and rule", "Engine", "Workers"
 _REFERENCE = (
     "zoo:NAME, a file of weights or a hub's model (see `dualrs models`), or module:attribute or file.py:attribute, an "
     "object or a function that makes it; 'DENOISER | NETWORK' puts a denoiser in front"
@@ -29,6 +29,26 @@ Experts = Annotated[
 Sigmas = Annotated[str | None, Option(help="Candidate sigmas, as 0.25,0.5,1.0.", rich_help_panel=NETWORKS)]
 SigmaE = Annotated[float | None, Option(help="Sigma of the router.", rich_help_panel=NETWORKS)]
 Sigma = Annotated[float | None, Option(help="The one sigma of a classifier without router.", rich_help_panel=NETWORKS)]
+Core = Annotated[
+    str | None,
+    Option(
+        help="ACES: a network that answers, without noise and so without a radius, where the entropy of the classifier "
+        "is above a threshold.",
+        rich_help_panel=NETWORKS,
+    ),
+]
+Thresholds = Annotated[
+    str | None,
+    Option(
+        help="With --core: thresholds of the entropy in nats, as 0.5,1.0. --rule aces-1 says which is the run's own; "
+        "by default the first.",
+        rich_help_panel=NETWORKS,
+    ),
+]
+Selector = Annotated[
+    str | None,
+    Option(help="With --core: the network whose entropy counts; by default the classifier.", rich_help_panel=NETWORKS),
+]
 Data = Annotated[
     str | None,
     Option(
@@ -48,6 +68,14 @@ Inputs = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Reuse = Annotated[
+    Path | None,
+    Option(
+        help="An earlier ledger on these inputs with n votes or more: what networks of this run voted there is copied, "
+        "not drawn again.",
+        rich_help_panel=VOTES,
+    ),
+]
 N = Annotated[int | None, Option(help="Estimation votes per stage; 10,000 by default.", rich_help_panel=VOTES)]
 N0 = Annotated[int | None, Option(help="Selection votes per stage; 100 by default.", rich_help_panel=VOTES)]
 Alpha = Annotated[
@@ -57,10 +85,31 @@ Alpha = Annotated[
 RuleName = Annotated[
     str | None,
     Option(
-        help="cohen (one sigma); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair (two stages). "
-        "cohen or fusion by default.",
+        help="cohen (one sigma); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair (two stages); "
+        "aces-THRESHOLD (a core network). cohen, fusion or the first threshold by default.",
         rich_help_panel=VOTES,
     ),
+]
+Adaptive = Annotated[
+    bool,
+    Option(
+        "--adaptive",
+        help="Take n votes at most, and stop an input where more would not help: a fraction of the votes, the same "
+        "guarantee.",
+        rich_help_panel=VOTES,
+    ),
+]
+TargetRadii = Annotated[
+    str | None,
+    Option(
+        "--radii",
+        help="With --adaptive: the radii to certify at, as 0,0.25,0.5; those of the tables by default.",
+        rich_help_panel=VOTES,
+    ),
+]
+TargetTolerance = Annotated[
+    float | None,
+    Option("--tolerance", help="With --adaptive: certify every radius up to this much.", rich_help_panel=VOTES),
 ]
 Seed = Annotated[int | None, Option(help="Seed of the noise; 0 by default.", rich_help_panel=VOTES)]
 BatchSize = Annotated[
@@ -74,6 +123,24 @@ Device = Annotated[
     str | None, Option(help="cpu, cuda, mps; where the networks are by default.", rich_help_panel=ENGINE)
 ]
 Dtype = Annotated[str | None, Option(help="float32 (default), bfloat16 or float16.", rich_help_panel=ENGINE)]
+WorkerCount = Annotated[
+    int | None,
+    Option(
+        "--workers",
+        help="Count the votes in so many processes, each with a GPU or else with a share of the cores; the votes are "
+        "the same. Needs Ray: pip install 'dualrs[scale]'.",
+        rich_help_panel=WORKERS,
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    Option(
+        "--ray",
+        help="Count them on a Ray cluster: HOST:PORT, or auto on one of its machines. A worker for each GPU, or else "
+        "for each core, unless --workers says how many.",
+        rich_help_panel=WORKERS,
+    ),
+]
 
 
 def from_here(reference: str | None, folder: Path) -> str | None:

@@ -2,7 +2,7 @@
 
 import time
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -43,18 +43,35 @@ class _Bar:
         self._progress.update(self._task, completed=completed, total=total, state=state)
 
 
+class Staff(Protocol):
+    """Workers that count votes."""
+
+    @property
+    def alive(self) -> int:
+        """How many are ready or at work."""
+
+    @property
+    def wanted(self) -> int:
+        """How many there should be."""
+
+
 class Bar(_Bar):
     """How a collection of votes gets on."""
 
     def __init__(self, title: str, inputs: int) -> None:
         super().__init__(title, inputs, f"0/{inputs} inputs · checking the networks")
+        self.workers: Staff | None = None
         self._inputs = inputs
         self._began = time.perf_counter()
 
     def update(self, collected: Collected) -> None:
         """Show the present state."""
+        if self._fresh:  # starting workers, and checking networks, is no counting
+            self._began = time.perf_counter()
         rate = collected.votes / max(time.perf_counter() - self._began, 1e-9)
         state = f"{collected.inputs}/{self._inputs} inputs · {rate:,.0f} votes/s"
+        if self.workers is not None:
+            state += f" · {self.workers.alive}/{self.workers.wanted} workers"
         self._show(round(collected.work, 3), self._inputs, state)
 
 

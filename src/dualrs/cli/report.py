@@ -108,21 +108,15 @@ def figure(
 
 def _accuracy(opened: "dict[str, Ledger]", path: Path, title: str, names: str | None) -> None:
     from dualrs.report.figures import draw_accuracy
-    from dualrs.report.methods import methods
+    from dualrs.report.methods import methods, own_method
 
     found: dict[str, Results] = {}
     for label, ledger in opened.items():
-        chosen = names.split(",") if names else None if len(opened) == 1 else [_own(ledger)]
+        chosen = names.split(",") if names else None if len(opened) == 1 else [own_method(ledger.header)]
         for method in methods(ledger, chosen).values():
             curve = method.title if len(opened) == 1 else f"{label}, {method.name}" if names else label
             found[curve] = method.results
     draw_accuracy(found, path, title)
-
-
-def _own(ledger: "Ledger") -> str:
-    """The method under which a run was certified."""
-    header = ledger.header
-    return f"sigma-{header.sigmas[0]:g}" if header.sigma_e is None else header.rule
 
 
 def _best_sigma(opened: "dict[str, Ledger]", path: Path, title: str, _: str | None) -> None:
@@ -152,10 +146,12 @@ def _regret(opened: "dict[str, Ledger]", path: Path, title: str, _: str | None) 
 
 
 def _slack(opened: "dict[str, Ledger]", path: Path, title: str, rule: str | None) -> None:
-    from dualrs.report.diagnostics import slack
+    from dualrs.report.diagnostics import demand_fixed_n, slack
     from dualrs.report.figures import draw_slack
     from dualrs.storage import derive
 
+    for ledger in opened.values():
+        demand_fixed_n(ledger, "the slack of the routing")
     draw_slack({name: slack(derive(ledger, rule or "paper")[1]) for name, ledger in opened.items()}, path, title)
 
 

@@ -3,17 +3,19 @@
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, Typer
 
-from dualrs.cli.options import Device
+from dualrs.cli.options import Device, RayAddress, WorkerCount
+from dualrs.cli.workers import Spread
 
 if TYPE_CHECKING:
     from dualrs.collect import Report
     from dualrs.rounds import Step
+    from dualrs.smoothed import SmoothedModel
     from dualrs.training.loop import State
 
 recipe_app = Typer(no_args_is_help=True, help="Look at recipes.")
@@ -27,6 +29,8 @@ def rounds(
         Path | None, Option("--folder", "-o", help="Where everything goes; runs/RECIPE by default.")
     ] = None,
     device: Device = None,
+    workers: WorkerCount = None,
+    ray: RayAddress = None,
 ) -> None:
     """Train a router and a classifier in turn: label, train router, assign, fine-tune, label, train router ...
 
@@ -42,7 +46,9 @@ def rounds(
     keep_memory()
     loaded = load_rounds(recipe, {"engine": {"device": device}})
     folder = folder or Path("runs") / recipe.stem
-    bundle = Rounds(loaded, folder, _Terminal(), command=shlex.join(["dualrs", *sys.argv[1:]])).run()
+    terminal = _Terminal(Spread(workers, ray, loaded.engine.device))
+    command = shlex.join(["dualrs", *sys.argv[1:]])
+    bundle = Rounds(loaded, folder, terminal, command=command, spread=terminal.spread).run()
     print(f"the bundle is in {bundle}; certify it: dualrs certify --model {bundle} -o {folder / 'test.ledger'}")
 
 
@@ -66,7 +72,10 @@ def check(
 
 
 class _Terminal:
-    """Bars for the steps of rounds, under the names of what they make."""
+    """Bars for the steps of rounds, under the names of what they make; workers for their votes, if asked for."""
+
+    def __init__(self, options: Spread) -> None:
+        self._options = options
 
     @contextmanager
     def collecting(self, step: "Step", inputs: int) -> "Iterator[Report]":
@@ -74,7 +83,12 @@ class _Terminal:
         from dualrs.cli.progress import Bar
 
         with Bar(f"{step.kind}: {step.product}", inputs) as bar:
+            self._bar = bar
             yield bar.update
+
+    def spread(self, model: "SmoothedModel") -> AbstractContextManager[None]:
+        """While the votes of a model are collected."""
+        return self._options.over(self._bar, model)
 
     @contextmanager
     def training(self, step: "Step") -> "Iterator[Callable[[State], None]]":

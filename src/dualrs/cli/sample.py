@@ -12,10 +12,12 @@ from dualrs.cli.ledgers import Picture, show
 from dualrs.cli.options import (
     N0,
     VOTES,
+    Adaptive,
     Alpha,
     BatchSize,
     Bundle,
     Classifier,
+    Core,
     Crop,
     Data,
     Device,
@@ -23,18 +25,26 @@ from dualrs.cli.options import (
     Experts,
     Inputs,
     N,
+    RayAddress,
     RecipeFile,
     Resize,
+    Reuse,
     Router,
     RuleName,
     Seed,
+    Selector,
     Sigma,
     SigmaE,
     Sigmas,
+    TargetRadii,
+    TargetTolerance,
+    Thresholds,
+    WorkerCount,
     expert_references,
     from_here,
     numbers,
 )
+from dualrs.cli.workers import Spread
 from dualrs.errors import BadRecipe
 
 if TYPE_CHECKING:
@@ -57,6 +67,9 @@ def certify(
     sigmas: Sigmas = None,
     sigma_e: SigmaE = None,
     sigma: Sigma = None,
+    core: Core = None,
+    thresholds: Thresholds = None,
+    selector: Selector = None,
     data: Data = None,
     resize: Resize = None,
     crop: Crop = None,
@@ -70,14 +83,20 @@ def certify(
             rich_help_panel=VOTES,
         ),
     ] = False,
+    reuse: Reuse = None,
     n: N = None,
     n0: N0 = None,
     alpha: Alpha = None,
     rule: RuleName = None,
+    adaptive: Adaptive = False,
+    radii: TargetRadii = None,
+    tolerance: TargetTolerance = None,
     seed: Seed = None,
     batch_size: BatchSize = None,
     device: Device = None,
     dtype: Dtype = None,
+    workers: WorkerCount = None,
+    ray: RayAddress = None,
 ) -> None:
     """Certify inputs: sample votes, keep them in a ledger, derive a radius for each.
 
@@ -90,34 +109,46 @@ def certify(
     loaded = _load(
         recipe, model, router, classifier, expert, sigmas, sigma_e, sigma, data, resize, crop, batch_size,
         device, dtype,
-        certify={"n": n, "n0": n0, "alpha": alpha, "rule": rule, "seed": seed},
+        certify={
+            "n": n, "n0": n0, "alpha": alpha, "rule": rule, "budget": "adaptive" if adaptive else None,
+            "radii": numbers(radii, "--radii"), "tolerance": tolerance, "seed": seed,
+        },
+        core=core, thresholds=thresholds, selector=selector,
     )  # fmt: skip
     if ledger is None:
         if recipe is None:
             raise BadRecipe("say where to keep the votes: -o FILE.ledger")
         ledger = Path("runs") / f"{recipe.stem}.ledger"
     ledger.parent.mkdir(parents=True, exist_ok=True)
-    smoothed, dataset = _build(loaded, recipe)
+    spread = Spread(workers, ray, loaded.engine.device)
+    smoothed, dataset = _build(spread.local(loaded), recipe)
 
     from dualrs.cli.progress import Bar
     from dualrs.data.subsets import parse_inputs
     from dualrs.jobs import certify_dataset
-    from dualrs.votes import SamplingPlan
+    from dualrs.policy import Grid, Tolerance
+    from dualrs.smoothed import sampling_plan
 
     settings = loaded.certify
+    wanted: Grid | Tolerance | None = None if settings.radii is None else Grid(settings.radii)
+    if settings.tolerance is not None:
+        wanted = Tolerance(settings.tolerance)
+    plan, target = sampling_plan(settings.n0, settings.n, settings.budget, wanted)
     indices = parse_inputs(inputs, len(dataset.ids))
     chosen = smoothed.rule(settings.rule)
-    with Bar("certifying", len(indices)) as bar:
+    with Bar("certifying", len(indices)) as bar, spread.over(bar, smoothed):
         certify_dataset(
             smoothed,
             dataset,
             ledger,
-            plan=SamplingPlan(settings.n0, settings.n),
+            plan=plan,
             alpha=settings.alpha,
             rule=chosen,
             seed=settings.seed,
             indices=indices,
             all_votes=all_votes,
+            target=target,
+            reuse=reuse,
             command=shlex.join(["dualrs", *sys.argv[1:]]),
             report=bar.update,
         )
@@ -199,6 +230,9 @@ def _load(
     device: str | None,
     dtype: str | None,
     certify: dict[str, Any],
+    core: str | None = None,
+    thresholds: str | None = None,
+    selector: str | None = None,
 ) -> "Recipe":
     from dualrs.config import load_recipe
 
@@ -210,6 +244,9 @@ def _load(
         "sigmas": numbers(sigmas, "--sigmas"),
         "sigma_e": sigma_e,
         "sigma": sigma,
+        "core": from_here(core, here),
+        "thresholds": numbers(thresholds, "--thresholds"),
+        "selector": from_here(selector, here),
     }
     engine = {"batch_size": batch_size, "device": device, "dtype": dtype}
     images = {"source": from_here(data, here), "resize": resize, "crop": crop}

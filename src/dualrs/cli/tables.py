@@ -1,15 +1,17 @@
 """Tables on the terminal."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Column, Table
 
 from dualrs.certificates import Outcome, Predictions
+from dualrs.cli.durations import duration
 from dualrs.estimate import Cost
 from dualrs.report.assigned import Assigned
 from dualrs.report.labels import Labels
 from dualrs.report.summary import Summary
+from dualrs.report.tables import Cells
 from dualrs.theory.radius import round_down
 
 _COST = ("inputs", "images each", "in all", "a second", "time")
@@ -23,12 +25,12 @@ def print_summary(summary: Summary, title: str, unfinished: int = 0) -> None:
     else:
         reached = [i for i, a in enumerate(summary.accuracy) if a > 0]
         last = min(max(reached, default=0) + 2, len(summary.radii))  # one column of zeros ends the table
-        console.print("certified accuracy at L2 radius")
-        table = Table()
-        for radius in summary.radii[:last]:
-            table.add_column(f"{radius:g}", justify="right")
-        table.add_row(*(f"{100 * a:.1f}%" for a in summary.accuracy[:last]))
-        console.print(table)
+        console.print("certified accuracy (%) at L2 radius")
+        cells = [[f"{r:g}" for r in summary.radii[:last]], [f"{100 * a:.1f}" for a in summary.accuracy[:last]]]
+        for head, row in pieces(cells, console.width, named=0):
+            table = Table(*(Column(radius, justify="right", no_wrap=True) for radius in head))
+            table.add_row(*row)
+            console.print(table)
     facts = Table.grid(padding=(0, 2))
     facts.add_row("inputs", f"{summary.inputs:,}")
     facts.add_row("abstained", f"{100 * summary.abstention:.1f}%{_reasons(summary)}")
@@ -38,6 +40,20 @@ def print_summary(summary: Summary, title: str, unfinished: int = 0) -> None:
         if counts:
             facts.add_row(name, _bars(counts, summary.inputs))
     console.print(facts, highlight=False)
+
+
+def pieces(cells: Cells, width: int, named: int = 1) -> Iterator[Cells]:
+    """A table cut into pieces that fit a width; the first columns, which name the rows, begin each of them."""
+    widths = [max(map(len, column)) + 3 for column in zip(*cells, strict=True)]  # with a line and two spaces
+    first = list(range(named))
+    begun = sum(widths[:named]) + 1
+    taken, used = first, begun
+    for column in range(named, len(widths)):
+        if used + widths[column] > width and len(taken) > named:
+            yield [[row[c] for c in taken] for row in cells]
+            taken, used = first, begun
+        taken, used = [*taken, column], used + widths[column]
+    yield [[row[c] for c in taken] for row in cells]
 
 
 def print_labels(labels: Labels, title: str, unfinished: int = 0) -> None:
@@ -86,14 +102,15 @@ def print_costs(costs: Iterable[Cost], title: str) -> None:
             f"{cost.images_per_input:,}",
             _or_unknown(cost.images),
             _or_unknown(cost.rate),
-            "?" if cost.seconds is None else _time(cost.seconds),
+            "?" if cost.seconds is None else duration(cost.seconds),
         )
     console.print(table)
     console.print("images are noisy ones that pass through the networks", highlight=False)
     for reason in dict.fromkeys(cost.unknown for cost in found if cost.unknown):
         console.print(f"[yellow]not measured[/yellow] {reason}", highlight=False)
     if all(cost.seconds is not None for cost in found):
-        console.print(f"{_time(sum(cost.seconds or 0.0 for cost in found))} in all, on this machine", highlight=False)
+        total = duration(sum(cost.seconds or 0.0 for cost in found))
+        console.print(f"{total} in all, on this machine", highlight=False)
 
 
 def print_notes(notes: Sequence[str]) -> None:
@@ -134,13 +151,8 @@ def _or_unknown(value: float | None) -> str:
     return "?" if value is None else f"{value:,.0f}"
 
 
-def _time(seconds: float) -> str:
-    minutes = seconds / 60
-    return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
-
-
 def _reasons(summary: Summary) -> str:
-    reasons = [f"{k} {v}" for k, v in summary.outcomes.items() if k != Outcome.CERTIFIED.value]
+    reasons = [f"{k} {v}" for k, v in summary.outcomes.items() if k not in (Outcome.CERTIFIED, Outcome.PREDICTED)]
     return f" ({', '.join(reasons)})" if reasons else ""
 
 

@@ -57,7 +57,7 @@ def why(
         header = opened.header
         found = _find(explain(opened, rule, alpha), input_id, ledger)
     if output is None:
-        _print(found, class_names(header, None))
+        _print(found, class_names(header, None), header)
         return
 
     from dualrs.report.figures import draw_why
@@ -69,7 +69,7 @@ def why(
         given = given or recorded
     dataset, note = open_data(header, given)
     names = class_names(header, dataset)
-    _print(found, names)
+    _print(found, names, header)
     copies = None if dataset is None else _copies(found, header, dataset.image(found.index), smoothed)
     draw_why(found, output, copies, names)
     print(" ".join(filter(None, (f"drew {output}.", note))))
@@ -87,7 +87,7 @@ def _find(every: "Sequence[Why]", wanted: str, ledger: Path) -> "Why":
     raise BadTable(f"{ledger} has no finished input {wanted}, neither by id nor by position{known}")
 
 
-def _print(found: "Why", names: "Sequence[str] | None") -> None:
+def _print(found: "Why", names: "Sequence[str] | None", header: "Header") -> None:
     from rich.console import Console
 
     from dualrs.report.gallery import class_name, top_classes
@@ -97,15 +97,15 @@ def _print(found: "Why", names: "Sequence[str] | None") -> None:
     label = "no label" if found.label is None else f"label: {class_name(found.label, names)}"
     console.print(f"[bold]{found.id}[/bold] · {found.certificate} · {label}")
     console.print(found.reason(names))
-    if found.flags:
-        console.print(f"[dim]{' · '.join(found.flags)}[/dim]")
+    console.print(f"[dim]{' · '.join((header.amount, *found.flags))}[/dim]")
     if found.router is not None:
-        _print_bars(
-            "votes of the router", [(f"sigma {s:g}", c) for s, c in zip(found.sigmas, found.router, strict=True)]
-        )
+        who = "selector" if found.thresholds else "router"
+        _print_bars(f"votes of the {who}", list(zip(found.routes, found.router.tolist(), strict=True)))
     for sigma, counts in zip(found.sigmas, found.experts, strict=True):
         rows = None if counts is None else top_classes(counts, names)
         _print_bars(f"class votes at sigma {sigma:g}{', chosen' * (sigma == found.certificate.sigma_c)}", rows)
+    if found.core is not None:
+        console.print(f"[bold]core network, without noise[/bold]\n  {class_name(found.core, names)}")
     console.print("[bold]radii[/bold]")
     for name, radius in found.radii().items():
         console.print(f"  {name:<20} {round_down(radius)}")
@@ -142,20 +142,25 @@ def _copies(found: "Why", header: "Header", image: "Pixels", smoothed: "Smoothed
     """The image, the first noisy copy that voted at each stage, and what its denoiser made of that."""
     import numpy as np
 
+    from dualrs.models.entropy import EntropyBins
     from dualrs.report.gallery import Copies
-    from dualrs.sampling.noise import NOISE, draw_block
+    from dualrs.sampling.noise import NOISE, SHARED_NOISE, draw_block
     from dualrs.votes import Part, Stage, Stream
 
-    if header.noise != NOISE:
+    if header.noise not in (NOISE, SHARED_NOISE):
         raise ForeignLedger(f"the noise of this run is {header.noise}, which this version of dualrs does not draw")
+    shared = header.sigma_e if header.noise == SHARED_NOISE else None
     stages = [] if header.sigma_e is None else [(Stage.ROUTER, header.sigma_e)]
     stages += [(Stage.CLASS, sigma) for sigma in header.sigmas]
     noisy, denoised = [], []
     for stage, sigma in stages:
-        noise = draw_block(header.seed, found.id, Stream(stage, Part.ESTIMATION, sigma), 0, image.size)[0]
+        drawn = Stream(Stage.ROUTER if sigma == shared else stage, Part.ESTIMATION, sigma)
+        noise = draw_block(header.seed, found.id, drawn, 0, image.size)[0]
         levels = image.astype(np.int64) + noise.reshape(image.shape)
         noisy.append(np.clip(levels, 0, 255).astype(np.uint8))
         network = None if smoothed is None else smoothed.models[(stage, sigma)].module
+        if isinstance(network, EntropyBins):
+            network = network.front
         denoised.append(_denoise(getattr(network, "denoiser", None), levels, sigma))
     return Copies(image, noisy, denoised)
 

@@ -22,9 +22,9 @@ POLICY = "look by look 1"  # named in the ledgers of adaptive runs: other decisi
 def adaptive_policy(streams: Streams, plan: SamplingPlan, rule: Rule, alpha: float, target: Target) -> Policy:
     """Votes for a certificate under one rule, as many as the target needs.
 
-    The router's selection votes come first, then the first look of both stages. From then on the stream that holds the radius down goes
-    on to its next look, until the target is met or out of reach. A rival expert is asked only where its agreement can
-    raise the radius.
+    The router's selection votes come first, then the first look of both stages. From then on the stream that holds the
+    radius down goes on to its next look, until the target is met or out of reach. A rival expert is asked only where
+    its agreement can raise the radius.
     """
 
     def begin(stage: Stage, sigma: float) -> dict[Stream, int]:

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from dualrs.errors import BadTable
 from dualrs.storage.results import Results
-
-RADII = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5)
+from dualrs.theory.radius import RADII
 
 
 def certified_accuracy(results: Results, radii: Sequence[float] = RADII, strict: bool = False) -> NDArray[np.float64]:
     """Fraction of inputs with prediction == label, R > 0 and R >= r (``strict``: R > r), for each r; shape (radii,).
 
-    Every input counts, abstentions as failures. At r = 0 this is the accuracy of the certified prediction.
+    Every input counts, abstentions as failures. At r = 0 this is the accuracy of the certified prediction; a claim
+    about the input alone (`Results.plain`) counts there and nowhere else.
     """
     _demand_labels(results)
     return np.asarray(certified(results, radii, strict).mean(axis=1))
@@ -25,7 +25,8 @@ def certified_accuracy(results: Results, radii: Sequence[float] = RADII, strict:
 
 def certified(results: Results, radii: Sequence[float], strict: bool = False) -> NDArray[np.bool_]:
     """Which inputs `certified_accuracy` counts at each radius; shape (radii, inputs)."""
-    reach = np.where(results.correct & (results.radius > 0), results.radius, -np.inf)
+    claimed = results.radius > 0 if results.plain is None else (results.radius > 0) | results.plain
+    reach = np.where(results.correct & claimed, results.radius, -np.inf)
     wanted = np.asarray(radii, dtype=np.float64)[:, None]
     return np.asarray(reach > wanted if strict else reach >= wanted)
 

@@ -3,6 +3,7 @@
 Enters: ledgers and result tables of other projects, or methods made from them. Leaves: numbers for a table.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -14,13 +15,14 @@ from numpy.typing import NDArray
 
 from dualrs.certificates import Certificates
 from dualrs.errors import BadSetting, BadTable
-from dualrs.report.accuracy import RADII, abstention, average_certified_radius, certified, certified_accuracy
+from dualrs.report.accuracy import abstention, average_certified_radius, certified, certified_accuracy
 from dualrs.report.bootstrap import COVERAGE, RESAMPLES, paired_intervals
-from dualrs.report.methods import Method, envelope, methods
+from dualrs.report.methods import ENVELOPE, NO_METHOD, Method, envelope, fixed_sigmas, methods
 from dualrs.storage.database import MAGIC
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.peers import read_tsv
 from dualrs.storage.results import Results
+from dualrs.theory.radius import RADII
 
 _SUFFIXES = (".ledger", ".tsv", ".txt", ".csv")  # others are parts of a name: sigma_0.25
 _Columns = TypeVar("_Columns", Results, Certificates)
@@ -86,20 +88,27 @@ class _File:
 def gather(paths: Sequence[Path], names: Sequence[str] | None = None) -> Gathered:
     """The methods of ledgers, or those of these names, and the one method of each result table.
 
-    Methods are named after their ledger too if there are several. Files about different inputs are refused: inputs are
-    the same if their ids are or, where a table of another project is among the files, their positions.
+    Methods are named after their ledger too if there are several, as LEDGER/METHOD; such a name asks for a method of
+    one ledger. Files about different inputs are refused: inputs are the same if their ids are or, where a table of
+    another project is among the files, their positions or the numbers in their ids.
     """
     called = _names_of_files(paths)
-    ledgers = sum(_is_ledger(path) for path in paths)
+    ledgers = sum(is_ledger(path) for path in paths)
     if names is not None and not ledgers:
         raise BadSetting("there is no ledger among the files, and only a ledger has several methods to choose from")
     files, notes = [], []
     for path, name in zip(paths, called, strict=True):
-        if _is_ledger(path):
+        if is_ledger(path):
+            wanted = None if names is None else _of_ledger(name, names, called)
+            if wanted == []:
+                continue  # all names are about other ledgers
             with Ledger.open(path) as ledger:
-                found = methods(ledger, names)
+                found = methods(ledger, wanted)
                 unfinished = len(ledger.inputs()) - len(next(iter(found.values())).results) if found else 0
-                notes.append(f"{name}: the rule of the run is {ledger.header.rule}, fixed before its votes")
+                run = ledger.header
+                notes.append(f"{name}: the rule of the run is {run.rule}, fixed before its votes")
+                if run.looks:
+                    notes.append(f"{name}: adaptive, at most {run.n:,} votes a stage; votes are those that were drawn")
             if not found:
                 raise BadTable(f"{path} has no votes that any method could use; finish its run first")
             if unfinished:
@@ -110,7 +119,7 @@ def gather(paths: Sequence[Path], names: Sequence[str] | None = None) -> Gathere
             table = read_tsv(path)
             notes += [f"{name}: {note}" for note in table.notes]
             files.append(_File(path, {name: _as_reported(name, table.results)}, True))
-    aligned = [method for file in _aligned(files) for method in file.methods.values()]
+    aligned = [method for file in _aligned(files, notes) for method in file.methods.values()]
     if twice := [name for name, count in Counter(m.name for m in aligned).items() if count > 1]:
         raise BadSetting(f"two methods are called {twice[0]}; rename a file")
     return Gathered({m.name: m for m in aligned}, tuple(notes))
@@ -157,22 +166,17 @@ def _differences(ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> tuple[Di
 
 def _envelopes(found: Mapping[str, Method], radii: Sequence[float]) -> Iterator[Row]:
     """A row for each ledger of which several fixed sigmas are shown."""
-    fixed: dict[str, list[Results]] = {}
+    ledgers: dict[str, list[Method]] = {}
     for name, method in found.items():
-        prefix, slash, own = name.rpartition("/")
-        if own.startswith("sigma-") and method.certificates is not None:
-            fixed.setdefault(prefix + slash, []).append(method.results)
-    for prefix, several in fixed.items():
-        if len(several) > 1:
-            yield Row(
-                f"{prefix}envelope",
-                "best fixed sigma at each radius",
-                "none: a property of the curves, which no one classifier has",
-                tuple(envelope(several, radii).tolist()),
-            )
+        prefix, slash, _ = name.rpartition("/")
+        ledgers.setdefault(prefix + slash, []).append(method)
+    for prefix, several in ledgers.items():
+        if len(fixed := fixed_sigmas(several)) > 1:
+            yield Row(f"{prefix}envelope", ENVELOPE, NO_METHOD, tuple(envelope(fixed, radii).tolist()))
 
 
-def _is_ledger(path: Path) -> bool:
+def is_ledger(path: Path) -> bool:
+    """Whether a file begins as a ledger does, and not as a table."""
     try:
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -193,31 +197,33 @@ def _as_reported(name: str, results: Results) -> Method:
         name,
         "as reported",
         "as its authors say: a table has no votes to derive it from",
+        False,
         results,
         None,
         np.zeros(0, dtype=np.int64),
     )
 
 
-def _aligned(files: Sequence[_File]) -> Iterator[_File]:
+def _of_ledger(ledger: str, names: Sequence[str], ledgers: Sequence[str]) -> list[str]:
+    """Which of some names of methods are meant of one of several ledgers: those that name it, or none of them."""
+    others = tuple(f"{other}/" for other in ledgers if other != ledger)
+    return [name.removeprefix(f"{ledger}/") for name in names if not name.startswith(others)]
+
+
+def _aligned(files: Sequence[_File], notes: list[str]) -> Iterator[_File]:
     """The files with their rows in the order of the first; refuses other inputs and other labels."""
-    by_position = any(file.reported for file in files)
-
-    def keys(file: _File) -> list[str]:
-        column = file.results.index if by_position else file.results.ids
-        return [str(key) for key in column]
-
-    first, wanted = files[0], keys(files[0])
-    for file in files:
-        place = {key: row for row, key in enumerate(keys(file))}
+    how, keys = _keys(files, notes)
+    first, wanted = files[0], keys[0]
+    for file, own in zip(files, keys, strict=True):
+        place = {key: row for row, key in enumerate(own)}
         lacks = [key for key in wanted if key not in place]
         more = place.keys() - set(wanted)
         if lacks or more:
             parts = [f"{len(lacks)} of {first.path} it lacks (the first is {lacks[0]})"] if lacks else []
             parts += [f"{len(more)} are not in {first.path} (one is {min(more)})"] if more else []
             raise BadTable(
-                f"{file.path} is about other inputs than {first.path}, {'by position' if by_position else 'by id'}: "
-                f"{' and '.join(parts)}. Methods are compared on exactly the same inputs; give files that share them"
+                f"{file.path} is about other inputs than {first.path}, {how}: {' and '.join(parts)}. Methods are "
+                "compared on exactly the same inputs; give files that share them"
             )
         order = np.array([place[key] for key in wanted], dtype=np.int64)
         moved = {name: _in_order(method, order) for name, method in file.methods.items()}
@@ -229,6 +235,35 @@ def _aligned(files: Sequence[_File]) -> Iterator[_File]:
                 f"{first.results.label[row]}: these are other data, and {other.sum()} labels differ"
             )
         yield replace(file, methods=moved)
+
+
+def _keys(files: Sequence[_File], notes: list[str]) -> tuple[str, list[list[str]]]:
+    """How inputs are told apart, in words, and the key of each input of each file.
+
+    A table of another project gives its inputs numbers. In a ledger of some inputs of a dataset these are the positions
+    or, if the dataset was a selection of a larger one, stand in the ids: test/00020.
+    """
+    results = [file.results for file in files]
+    if not any(file.reported for file in files):
+        return "by id", [r.ids.tolist() for r in results]
+    positions = [[str(place) for place in r.index] for r in results]
+    numbers = [
+        own if file.reported else _numbers(r.ids) for file, r, own in zip(files, results, positions, strict=True)
+    ]
+    if not _same_sets(positions) and _same_sets(numbers):
+        notes.append("inputs are matched by the numbers in their ids, as positions are those in a selection")
+        return "by the number in its id", numbers
+    return "by position, and by the numbers in ids too", positions
+
+
+def _numbers(ids: NDArray[np.str_]) -> list[str]:
+    """The number at the end of each id; the id itself where there is none."""
+    found = [re.search(r"[0-9]+$", name) for name in ids]
+    return [str(int(number[0])) if number else str(name) for number, name in zip(found, ids, strict=True)]
+
+
+def _same_sets(keys: Sequence[Sequence[str]]) -> bool:
+    return all(len(set(own)) == len(own) and set(own) == set(keys[0]) for own in keys)
 
 
 def _in_order(method: Method, order: NDArray[np.int64]) -> Method:

@@ -22,7 +22,7 @@ from dualrs.storage.results import UNLABELLED, Sampled, read_sampled
 from dualrs.theory.bounds import Floats, lower
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import gaussian_radius
-from dualrs.votes import DualVotes, Votes
+from dualrs.votes import AcesVotes, DualVotes, Votes
 
 NONE = -1  # the best sigma of an input that no sigma certifies
 
@@ -60,7 +60,10 @@ class Ecdf:
 
 def experts(sampled: Sampled) -> tuple[Votes, ...]:
     """Class votes, sigma by sigma."""
-    return sampled.votes.experts if isinstance(sampled.votes, DualVotes) else (sampled.votes,)
+    votes = sampled.votes
+    if isinstance(votes, DualVotes):
+        return votes.experts
+    return (votes.classifier,) if isinstance(votes, AcesVotes) else (votes,)
 
 
 def complete(sampled: Sampled) -> NDArray[np.bool_]:
@@ -70,10 +73,15 @@ def complete(sampled: Sampled) -> NDArray[np.bool_]:
 
 
 def choice(sampled: Sampled) -> tuple[Indices, Indices]:
-    """The number of the sigma that the selection votes choose for each input, and the class under it."""
-    if isinstance(sampled.votes, DualVotes):
-        return candidate_and_class(sampled.votes)
-    return np.zeros(len(sampled.ids), dtype=np.int64), top(sampled.votes)
+    """The number of the sigma that the selection votes choose for each input, and the class under it.
+
+    With a core network there is one sigma, whose class may be without votes where the core answers.
+    """
+    votes = sampled.votes
+    if isinstance(votes, DualVotes):
+        return candidate_and_class(votes)
+    only = np.zeros(len(sampled.ids), dtype=np.int64)
+    return only, votes.classifier.selection.argmax(axis=1) if isinstance(votes, AcesVotes) else top(votes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +127,7 @@ def fixed_radii(ledger: Ledger, alpha: float | None = None) -> FixedRadii:
     if ledger.header.rule == LABELS:
         labels = read_labels(ledger, alpha)
         return FixedRadii(labels.ids, labels.sigmas, labels.radii, None)
+    demand_fixed_n(ledger, "a comparison of sigmas")
     sampled = read_sampled(ledger)
     if missing := int((~complete(sampled)).sum()):
         raise UnusableVotes(
@@ -126,6 +135,15 @@ def fixed_radii(ledger: Ledger, alpha: float | None = None) -> FixedRadii:
             "be compared; collect them in another ledger with `dualrs certify --all-votes`"
         )
     return compare_sigmas(sampled, ledger.header.alpha if alpha is None else alpha)
+
+
+def demand_fixed_n(ledger: Ledger, what: str) -> None:
+    """Refuse an adaptive run for what compares radii with one another."""
+    if ledger.header.looks:
+        raise UnusableVotes(
+            f"{ledger.path} is of an adaptive run, which takes votes only as far as its certificates need them; {what} "
+            "needs a run with a fixed n: leave out --adaptive"
+        )
 
 
 def compare_sigmas(sampled: Sampled, alpha: float) -> FixedRadii:
@@ -153,12 +171,14 @@ def slack(certificates: Certificates) -> Floats:
 def p_a(sampled: Sampled) -> Floats:
     """Share of the estimation votes at the chosen sigma that name the true class; (inputs,).
 
-    Without a label, those that name the class which the selection votes chose.
+    Without a label, those that name the class which the selection votes chose. Inputs on which the classifier did not
+    vote, as a core network answers them, are left out.
     """
     chosen, selected = choice(sampled)
     truth = np.where(sampled.label == UNLABELLED, selected, sampled.label)
     counts = np.stack([e.estimation for e in experts(sampled)])[chosen, np.arange(len(truth))]
-    return np.asarray(np.take_along_axis(counts, truth[:, None], axis=1)[:, 0] / counts.sum(axis=1))
+    given, total = np.take_along_axis(counts, truth[:, None], axis=1)[:, 0], counts.sum(axis=1)
+    return np.asarray(given[total > 0] / total[total > 0])
 
 
 class Penalty(NamedTuple):

@@ -38,6 +38,7 @@ def draw_accuracy(methods: Mapping[str, Results], path: Path, title: str = "") -
     furthest = max((float(r.radius.max(initial=0.0)) for r in methods.values()), default=0.0)
     with _picture(path, title) as axes:
         for (name, results), (colour, dash) in zip(methods.items(), _pens(), strict=False):  # pens never end
+            # What counts at radius 0 alone is a line at the very left.
             jumps = np.unique(np.concatenate([[0.0], results.radius[results.correct & (results.radius > 0)]]))
             accuracy = 100 * certified_accuracy(results, jumps.tolist())
             # certified up to and including its own radius, and not beyond
@@ -184,7 +185,7 @@ def _picture_rows(why: Why, copies: Copies | None) -> list[tuple[str, list[NDArr
 def _bars(why: Why, names: Sequence[str] | None) -> Iterator[dict[str, float]]:
     """Shares of votes by answer, for the router and for each sigma; empty where it was not sampled."""
     if why.router is not None:
-        yield {f"{s:g}": count / why.router.sum() for s, count in zip(why.sigmas, why.router, strict=True)}
+        yield {route: count / why.router.sum() for route, count in zip(why.routes, why.router, strict=True)}
     for counts in why.experts:
         yield {} if counts is None else {n: k / counts.sum() for n, k in top_classes(counts, names)}
 

@@ -37,7 +37,9 @@ def summarize(results: Results, certificates: Certificates | None, radii: Sequen
         radii=tuple(radii),
         accuracy=tuple(certified_accuracy(results, radii).tolist()) if labelled else None,
         average_radius=average_certified_radius(results) if labelled else None,
-        sigmas=_frequencies([] if results.sigma_c is None else [f"{s:g}" for s in np.sort(results.sigma_c)]),
+        sigmas=_frequencies(
+            [] if results.sigma_c is None else [f"{s:g}" if s else "none" for s in np.sort(results.sigma_c)]
+        ),
         limits=_frequencies([] if certificates is None else sorted(certificates.limited_by)),
         outcomes=_frequencies([] if certificates is None else sorted(certificates.outcome)),
     )

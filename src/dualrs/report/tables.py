@@ -12,6 +12,7 @@ from dualrs.theory.radius import round_down
 
 Cells = list[list[str]]  # the first row is the head
 
+ACCURACY = "accuracy at "  # how columns of the CSV begin, before the radius
 _UNKNOWN = "–"
 
 
@@ -59,7 +60,7 @@ def as_csv(comparison: Comparison) -> str:
     radii = [f"{r:g}" for r in comparison.radii]
     facts = ("abstention", "average certified radius", "mean votes", "worst votes", "baseline")
     ends = [f"{what} at {r}" for r in radii for what in ("difference", "low", "high")]
-    writer.writerow(["method", "title", "guarantee", "inputs", *(f"accuracy at {r}" for r in radii), *facts, *ends])
+    writer.writerow(["method", "title", "guarantee", "inputs", *(f"{ACCURACY}{r}" for r in radii), *facts, *ends])
     for row in comparison.rows:
         cells: list[object] = [row.name, row.title, row.guarantee, comparison.inputs, *row.accuracy]
         cells += [row.abstention, row.average_radius, row.mean_votes, row.worst_votes]

@@ -20,7 +20,8 @@ FORMAT = 1  # of the ledger: its tables, its seals and the fields of this header
 LABELS = "labels"  # in place of a rule: votes at every sigma, from which a router's labels are made, no certificate
 ASSIGNED = "assigned"  # likewise: votes of a router alone, which assign a sigma to each training input
 NEEDED, ALL = "needed", "all"  # which votes an input gets: those that the rule can use, or those of every stream
-LATER: Mapping[str, object] = {"votes": NEEDED, "looks": (), "target": "", "policy": "", "thresholds": ()}  # format 1 got these later
+# Fields that format 1 got later, and what they are where a ledger lacks them.
+LATER: Mapping[str, object] = {"votes": NEEDED, "looks": (), "target": "", "policy": "", "thresholds": ()}
 INFORMATIONAL = ("versions", "command", "created")  # may differ between two halves of one run
 
 

@@ -69,14 +69,23 @@ def read_tsv(path: str | PathLike[str]) -> Imported:
     rows = _unrepeated(path, list(_parsed(path, text, notes)), notes)
     if not rows:
         raise BadTable(f"{path} holds no rows")
+    predict = np.array([row.predict for row in rows], dtype=np.int64)
+    radius = np.array([row.radius for row in rows], dtype=np.float64)
+    plain = (predict != ABSTAIN) & (radius == 0)
     results = Results(
         ids=np.array([str(row.idx) for row in rows], dtype=np.str_),
         index=np.array([row.idx for row in rows], dtype=np.int64),
         label=np.array([row.label for row in rows], dtype=np.int64),
-        prediction=np.array([row.predict for row in rows], dtype=np.int64),
-        radius=np.array([row.radius for row in rows], dtype=np.float64),
+        prediction=predict,
+        radius=radius,
         seconds=np.array([row.seconds for row in rows], dtype=np.float64),
+        plain=plain if plain.any() else None,
     )
+    if plain.any():
+        notes.append(
+            f"{plain.sum()} rows name a class with radius 0: they are claims about the input alone, and count at "
+            "radius 0 only"
+        )
     if unlabelled := int((~results.labelled).sum()):
         notes.append(f"{unlabelled} rows have no label")
     if odd := int((results.abstained & (results.radius > 0)).sum()):

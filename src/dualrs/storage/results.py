@@ -4,16 +4,16 @@ Enters: a ledger, or columns. Leaves: columns of equal length. Labels and predic
 they are compared in `correct` only, after certification is over.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.certificates import ABSTAIN, Certificates
+from dualrs.certificates import ABSTAIN, Certificates, Outcome
 from dualrs.certificates import rule as rule_named
 from dualrs.errors import BadTable
 from dualrs.storage.ledger import Ledger
-from dualrs.votes import DualVotes, Votes
+from dualrs.votes import AnyVotes
 
 UNLABELLED = -2  # the label of an input whose class is not known; not -1, so that an abstention never equals it
 
@@ -24,7 +24,8 @@ class Results:
 
     ``index`` is the position in the dataset; ``label`` is `UNLABELLED` where not known; ``prediction`` is
     `ABSTAIN` (-1) and ``radius`` 0 where nothing is claimed; ``seconds`` is NaN where not known; ``sigma_c`` is
-    None where the source does not tell.
+    None where the source does not tell. ``plain`` marks claims about the input alone, which have radius 0 (rule
+    `aces`); None where there are none.
     """
 
     ids: NDArray[np.str_]
@@ -34,10 +35,10 @@ class Results:
     radius: NDArray[np.float64]
     seconds: NDArray[np.float64]
     sigma_c: NDArray[np.float64] | None = None
+    plain: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        columns = (self.ids, self.index, self.label, self.prediction, self.radius, self.seconds, self.sigma_c)
-        shapes = {c.shape for c in columns if c is not None}
+        shapes = {getattr(self, f.name).shape for f in fields(self) if getattr(self, f.name) is not None}
         if shapes != {(len(self.ids),)}:
             raise BadTable(f"the columns of results must be of one length, got shapes {sorted(shapes)}")
 
@@ -68,7 +69,7 @@ class Sampled:
     index: NDArray[np.int64]
     label: NDArray[np.int64]
     seconds: NDArray[np.float64]
-    votes: Votes | DualVotes
+    votes: AnyVotes
 
     def results(self, certificates: Certificates) -> Results:
         """What certificates from these votes say, row by row."""
@@ -80,6 +81,7 @@ class Sampled:
             radius=certificates.radius,
             seconds=self.seconds,
             sigma_c=certificates.sigma_c,
+            plain=certificates.outcome == Outcome.PREDICTED.value,
         )
 
 

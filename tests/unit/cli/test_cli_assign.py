@@ -157,7 +157,9 @@ LABEL = ("--classifier", "net.py:classifier", "--sigmas", "0.25,0.5", "--data", 
         ),
         pytest.param(("label", "-o", "a.ledger", *LABEL), "rule is assigned on record but labels", id="label onto it"),
         pytest.param(
-            ("label", "-o", "b.ledger", *LABEL, "--reuse", "a.ledger"), "holds assigned sigmas, not labels", id="reuse"
+            ("label", "-o", "b.ledger", *LABEL, "--reuse", "a.ledger"),
+            "holds assigned sigmas, which labels cannot be made from",
+            id="reuse",
         ),
         pytest.param(
             ("train", "router", "r.safetensors", "--labels", "a.ledger", "--data", "net.py:data"),

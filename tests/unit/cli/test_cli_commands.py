@@ -13,10 +13,22 @@ def ledger(dualrs, two_stages, folder):
     return folder / "run.ledger"
 
 
+def test_the_table_of_all_radii_fits_80_columns(dualrs, two_stages, monkeypatch):
+    assert dualrs("certify", *two_stages, "-o", "run.ledger")[0] == 0
+    monkeypatch.setenv("COLUMNS", "80")
+    radii = ",".join(f"{0.01 * k:g}" for k in range(10))
+    for more in ((), ("--radii", radii), ("--radii", f"{radii},{radii},{radii}")):
+        code, out, _ = dualrs("show", "run.ledger", *more)
+        assert code == 0
+        assert "…" not in out
+        assert max(map(len, out.splitlines())) <= 80
+    assert out.count("┏") == 3  # of thirty radii, in pieces
+
+
 def test_certify_shows_what_it_found(dualrs, two_stages):
     code, out, _ = dualrs("certify", *two_stages, "-o", "run.ledger")
     assert code == 0
-    assert "certified accuracy at L2 radius" in out
+    assert "certified accuracy (%) at L2 radius" in out
     assert "rule fusion · alpha 0.001 · n 200 · n0 20 · seed 0" in out
     assert re.search(r"inputs\s+12", out)
 

@@ -135,7 +135,9 @@ def test_an_exchanged_expert_is_all_that_votes_again(dualrs, folder):
         pytest.param(("--reuse", "absent.ledger"), "there is no ledger", id="no such ledger"),
         pytest.param(("--reuse", "net.py"), "is not a ledger", id="no ledger"),
         pytest.param(("--reuse", "old.ledger", "--seed", "1"), "seed is 0 on record but 1", id="another seed"),
-        pytest.param(("--reuse", "old.ledger", "--sigmas", "1.0"), "it has no votes at sigma 1", id="other sigmas"),
+        pytest.param(
+            ("--reuse", "old.ledger", "--sigmas", "1.0"), "it has no votes of the class at sigma 1", id="other sigmas"
+        ),
     ],
 )
 def test_reuse_is_refused_in_a_sentence(dualrs, folder, words, sentence):

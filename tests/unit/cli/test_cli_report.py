@@ -175,6 +175,8 @@ def test_why_draws_images_from_the_data(dualrs, ledger, folder, monkeypatch):
     assert len(copies.noisy) == 3  # router, and two sigmas
     assert all(noisy.std() > 5 for noisy in copies.noisy)
     assert copies.denoised == [None, None, None]
+    router, _, expert = copies.noisy  # the expert at the router's sigma votes on the router's copies
+    assert (router == expert).all()
 
 
 def test_why_without_data_draws_votes_and_says_so(dualrs, ledger, folder):
@@ -195,6 +197,31 @@ def test_why_shows_what_the_denoiser_made(dualrs, folder, monkeypatch):
     (copies,) = drawn
     assert copies.denoised[0] is None  # the router stands behind no denoiser
     assert all((denoised == 128).all() for denoised in copies.denoised[1:])
+
+
+def test_why_takes_the_networks_of_a_bundle(dualrs, folder, monkeypatch):
+    (folder / "den.py").write_text(DENOISED)
+    (folder / "denoised.toml").write_text(RECIPE)
+    bundle = folder / "bundle"
+    bundle.mkdir()
+    (bundle / "bundle.toml").write_text(
+        "\n".join(RECIPE.splitlines()[2:]).replace("net.py", "../net.py").replace("den.py", "../den.py")
+    )
+    code, _, err = dualrs("certify", "--model", bundle, "--data", "net.py:data", "--inputs", "0:2", "-o", "run.ledger")
+    assert code == 0, err
+    drawn = spy_on_copies(monkeypatch)
+    code, _, err = dualrs("why", "run.ledger", "1", "-o", "why.png", "--model", bundle, "--data", "net.py:data")
+    assert code == 0, err
+    assert all((denoised == 128).all() for denoised in drawn[0].denoised[1:])
+    # A bundle knows networks and no data: without --data there are no images.
+    code, out, _ = dualrs("why", "run.ledger", "1", "-o", "why.png", "--model", bundle)
+    assert code == 0
+    assert "No images: say where net.py:data is with --data." in out
+    other = (bundle / "bundle.toml").read_text().replace("net.py:classifier", "net.py:router")
+    (bundle / "bundle.toml").write_text(other)
+    code, _, err = dualrs("why", "run.ledger", "1", "-o", "why.png", "--model", bundle)
+    assert code == 2
+    assert "of bundle is not the one that voted in this ledger" in err.replace(f"{folder}/", "")
 
 
 def test_why_refuses_networks_that_did_not_vote(dualrs, ledger, folder):

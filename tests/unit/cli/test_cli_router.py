@@ -77,7 +77,7 @@ def test_labels_make_a_router_that_certifies(dualrs, problem):
         "--sigma-e", "0.5", "--data", "p.py:test", "--n", "200", "--alpha", "0.05",
     )  # fmt: skip
     assert code == 0, err
-    assert "100.0%" in out
+    assert "│ 100.0 │" in out
     assert "0.25" in out
     assert "0.5 " in out
 

@@ -23,12 +23,12 @@ def ids(count):
     return [f"toy/{i:03}" for i in range(count)]
 
 
-def ledger_file(path, *, count=60, seed=0, labelled=True, **changes):
+def ledger_file(path, *, count=60, seed=0, labelled=True, names=None, **changes):
     """A finished ledger with every vote."""
-    made = header(seed=seed, **changes)
+    made, names = header(seed=seed, **changes), names or ids(count)
     with Ledger.create_or_resume(path, made) as ledger:
-        ledger.add_inputs((name, i, i % CLASSES if labelled else None) for i, name in enumerate(ids(count)))
-        for i, name in enumerate(ids(count)):
+        ledger.add_inputs((name, i, i % CLASSES if labelled else None) for i, name in enumerate(names))
+        for i, name in enumerate(names):
             rng, shares = np.random.default_rng([seed, i]), {}
             for stream, answers in ledger.rows.answers.items():
                 p = shares.setdefault((stream.stage, stream.sigma), _share(rng, answers, stream.stage, i % CLASSES))
@@ -36,8 +36,8 @@ def ledger_file(path, *, count=60, seed=0, labelled=True, **changes):
                 counts = np.stack([rng.multinomial(size, p) for size in sizes])
                 for unit in made.plan.units(name, stream):
                     ledger.record(unit, counts)
-        certificates = rule(made.rule).certify(ledger.votes(ids(count)), made.alpha)
-        for name, certificate in zip(ids(count), certificates, strict=True):
+        certificates = rule(made.rule).certify(ledger.votes(names), made.alpha)
+        for name, certificate in zip(names, certificates, strict=True):
             ledger.conclude(name, certificate, seconds=1.0)
     return path
 

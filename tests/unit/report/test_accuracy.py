@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,13 @@ def test_strict_leaves_out_equality():
 
 def test_a_radius_of_zero_certifies_nothing_even_at_zero():
     assert certified_accuracy(results((5, 5, 0.0)), (0,)).tolist() == [0.0]
+
+
+def test_a_claim_about_the_input_alone_counts_at_zero_and_nowhere_else():
+    plain = replace(results((5, 5, 0.0), (5, 4, 0.0), (5, 5, 0.3)), plain=np.array([True, True, False]))
+    assert certified_accuracy(plain, (0, 1e-12, 0.3)).tolist() == pytest.approx([2 / 3, 1 / 3, 1 / 3])
+    assert certified_accuracy(plain, (0,), strict=True).tolist() == pytest.approx([1 / 3])
+    assert average_certified_radius(plain) == pytest.approx(0.1)
 
 
 def test_wrong_predictions_never_count_however_large_their_radius():

@@ -73,6 +73,14 @@ def test_several_ledgers_lend_their_names(folder):
     assert list(names) == [f"{folder}/one.ledger/fusion", f"{folder}/deep/one.ledger/fusion"]
 
 
+def test_a_name_with_its_ledger_asks_for_a_method_of_that_one(folder):
+    files = [folder / "one.ledger", folder / "two.ledger"]
+    assert list(gather(files, ["two/paper", "fusion"]).methods) == ["one/fusion", "two/paper", "two/fusion"]
+    assert list(gather(files, ["two/paper"]).methods) == ["two/paper"]
+    with pytest.raises(BadSetting, match="no method 'three/paper'"):
+        gather(files, ["three/paper"])
+
+
 def test_a_table_of_another_project_stands_beside_a_ledger(folder):
     found = gather([folder / "one.ledger", folder / "theirs.tsv"])
     rows = {row.name: row for row in compare(found.methods, RADII, baseline="theirs").rows}
@@ -119,8 +127,24 @@ def test_other_inputs_are_refused_with_what_differs(folder, tmp_path):
     ) as found:
         gather([folder / "one.ledger", tmp_path / "fewer.ledger"])
     assert "(the first is toy/050)" in str(found.value)
-    with pytest.raises(BadTable, match=r"by position: 10 are not in .*fewer\.ledger \(one is 50\)"):
+    with pytest.raises(
+        BadTable, match=r"by position, and by the numbers in ids too: 10 are not in .*fewer\.ledger \(one is 50\)"
+    ):
         gather([tmp_path / "fewer.ledger", folder / "theirs.tsv"])
+
+
+def test_a_table_may_number_its_inputs_as_the_ids_of_a_selection_do(folder, tmp_path):
+    """As cifar10:subset: its positions are 0, 1, 2, ..., its ids test/00000, test/00020, test/00040, ..."""
+    path = tmp_path / "subset.ledger"
+    ledger_file(path, count=60, names=[f"test/{20 * i:05}" for i in range(60)])
+    head, *lines = (folder / "theirs.tsv").read_text().splitlines()
+    numbered = [f"{20 * i}\t{line.partition(chr(9))[2]}" for i, line in enumerate(lines)]
+    (tmp_path / "numbered.tsv").write_text("\n".join([head, *numbered]) + "\n")
+    for files in ([path, tmp_path / "numbered.tsv"], [tmp_path / "numbered.tsv", path]):
+        found = gather(files, ["paper"])
+        np.testing.assert_array_equal(found.methods["numbered"].results.label, found.methods["paper"].results.label)
+        assert "inputs are matched by the numbers in their ids, as positions are those in a selection" in found.notes
+    assert len(gather([path, folder / "theirs.tsv"], ["paper"]).methods) == 2  # positions still do
 
 
 def test_other_labels_are_refused(folder, tmp_path):
@@ -216,7 +240,7 @@ def test_ten_thousand_inputs_take_a_moment():
             radius=rng.random(n) * 2,
             seconds=np.ones(n),
         )
-        return Method(name, name, name, results, None, np.ones(n, np.int64))
+        return Method(name, name, name, True, results, None, np.ones(n, np.int64))
 
     found = {name: method(name) for name in "abcdefghijk"}
     start = process_time()

@@ -11,7 +11,7 @@ from dualrs.errors import BadTable
 from dualrs.report import page
 from dualrs.report.accuracy import certified_accuracy
 from dualrs.report.diagnostics import fixed_radii
-from dualrs.report.methods import methods
+from dualrs.report.methods import envelope, methods
 from dualrs.report.page import Pictures, read_run, write_page
 from dualrs.storage import Ledger
 
@@ -47,7 +47,8 @@ def test_table_has_every_method_with_its_accuracy(path):
     with Ledger.open(path) as ledger:
         found = methods(ledger)
     rows = rows_of(text_of(run_of(path)))
-    assert len(rows) == len(found) == 9
+    assert len(found) == 9
+    assert [*rows][9:] == ["best fixed sigma at each radius"]
     for method in found.values():
         cells = [value for _, value in rows[method.title.replace("'", "&#x27;")]]
         accuracy = certified_accuracy(method.results)
@@ -78,12 +79,19 @@ def test_runs_over_other_inputs_have_their_own_best(path, tmp_path):
 def test_curves_hold_the_accuracy_at_any_radius(path):
     with Ledger.open(path) as ledger:
         found = list(methods(ledger).values())
-    curves = data_of(text_of(run_of(path)))["runs"][0]["curves"]
+    *curves, last = data_of(text_of(run_of(path)))["runs"][0]["curves"]
+    grid = (0.0, 0.01, 0.25, 0.3, 1.0)
     for method, curve in zip(found, curves, strict=True):
-        radii = np.array(curve["radii"])
-        assert (np.diff(radii) >= 0).all()
-        for r in (0.0, 0.01, 0.25, 0.3, 1.0):
-            assert (radii >= r).sum() / 40 == pytest.approx(certified_accuracy(method.results, [r])[0])
+        assert shares(curve, grid) == pytest.approx(certified_accuracy(method.results, grid).tolist())
+    assert last["title"] == "best fixed sigma at each radius"
+    assert shares(last, grid) == pytest.approx(envelope([m.results for m in found[:3]], grid).tolist())
+
+
+def shares(curve, grid):
+    """The share of 40 inputs that a curve has at each radius."""
+    radii = np.array(curve["radii"])
+    assert (np.diff(radii) >= 0).all()
+    return [(radii >= r).sum() / 40 for r in grid]
 
 
 def test_diagnostics_and_inputs_are_those_of_the_library(path):

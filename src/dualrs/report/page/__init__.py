@@ -8,7 +8,7 @@ library would weigh more than 500 inputs with their images.
 import base64
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
@@ -19,15 +19,24 @@ import numpy as np
 
 from dualrs.certificates import rule
 from dualrs.errors import BadTable
-from dualrs.report.accuracy import RADII, abstention, average_certified_radius, certified_accuracy
+from dualrs.report.accuracy import abstention, average_certified_radius, certified, certified_accuracy
 from dualrs.report.diagnostics import FixedRadii, compare_sigmas, complete, p_a, slack
-from dualrs.report.gallery import FLAGS, Image, Why, explain_votes, thumbnail, top_classes
-from dualrs.report.methods import Method, methods
+from dualrs.report.gallery import BY_CORE, FLAGS, Image, Why, class_name, explain_votes, thumbnail, top_classes
+from dualrs.report.methods import (
+    ENVELOPE,
+    NO_METHOD,
+    Method,
+    envelope,
+    envelope_radii,
+    fixed_sigmas,
+    methods,
+    own_method,
+)
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
-from dualrs.storage.results import read_sampled
+from dualrs.storage.results import Results, read_sampled
 from dualrs.theory.bounds import Floats
-from dualrs.theory.radius import round_down
+from dualrs.theory.radius import RADII, round_down
 from dualrs.votes import DualVotes
 
 MOST_INPUTS = 1000  # of a gallery; more make a page that no browser likes
@@ -82,14 +91,20 @@ def read_run(ledger: Ledger, name: str) -> Run:
         raise BadTable(f"no input of {ledger.path} has a certificate yet; the command that began it goes on")
     notes = []
     fixed = routed = None
-    if not complete(sampled).all():
+    if header.looks:
         notes.append(
-            "The best sigma and the regret of the routing need the votes of every sigma: `dualrs certify --all-votes`."
+            "The best sigma, the regret and the slack of the routing need votes up to a fixed n; this run is adaptive: "
+            "it stopped where its certificates needed no more."
         )
     elif isinstance(sampled.votes, DualVotes):
-        fixed = compare_sigmas(sampled, header.alpha)
-    if isinstance(sampled.votes, DualVotes):
         routed = slack(rule("paper").certify(sampled.votes, header.alpha))
+        if complete(sampled).all():
+            fixed = compare_sigmas(sampled, header.alpha)
+        else:
+            notes.append(
+                "The best sigma and the regret of the routing need the votes of every sigma: `dualrs certify "
+                "--all-votes`."
+            )
     return Run(
         name=name,
         header=header,
@@ -107,7 +122,7 @@ def write_page(runs: Sequence[Run], pictures: Sequence[Pictures], *, command: st
     names = ", ".join(run.name for run in runs)
     images = _Images()
     content = {
-        "flags": FLAGS,
+        "flags": [flag for flag in FLAGS if flag != BY_CORE or any(run.header.thresholds for run in runs)],
         "runs": [_run(run, shown, images) for run, shown in zip(runs, pictures, strict=True)],
         "images": images.packed,
     }
@@ -143,7 +158,7 @@ def _headline(runs: Sequence[Run]) -> str:
         for other in runs:
             if other.inputs == run.inputs:
                 tables = [
-                    certified_accuracy(m.results) for m in other.methods.values() if _certifies(m) and _labelled(m)
+                    certified_accuracy(m.results) for m in other.methods.values() if m.guaranteed and _labelled(m)
                 ]
                 best[run] = np.max([best[run], *tables], axis=0)
     reached = min(int(np.max([(b > 0).sum() for b in best.values()])) + 1, len(RADII))  # one column of zeros ends it
@@ -159,11 +174,15 @@ def _headline(runs: Sequence[Run]) -> str:
                 f'<tr class="group"><th scope="rowgroup">{escape(run.name)}</th><td colspan="{reached + 3}"></td></tr>'
             )
         lines += [_row(method, best[run][:reached]) for method in run.methods.values()]
+        if len(fixed := _fixed(run)) > 1:
+            cells = "".join(f"<td>{100 * a:.1f}</td>" for a in envelope(fixed)[:reached])
+            rest = '<td class="gap">–</td><td>–</td><td>–</td>'
+            lines.append(f'<tr class=bare><th scope="row">{escape(ENVELOPE)}</th>{cells}{rest}</tr>')
     return "\n".join([*lines, "</tbody></table>"])
 
 
 def _row(method: Method, best: Floats) -> str:
-    results, certifies = method.results, _certifies(method)
+    results, certifies = method.results, method.guaranteed
     cells, acr = f'<td colspan="{len(best)}">no labels</td>', "–"
     if _labelled(method):
         accuracy = certified_accuracy(results)[: len(best)]
@@ -179,6 +198,8 @@ def _row(method: Method, best: Floats) -> str:
 
 def _guarantees(runs: Sequence[Run]) -> str:
     found = {method.title: method.guarantee for run in runs for method in run.methods.values()}
+    if any(len(_fixed(run)) > 1 for run in runs):
+        found[ENVELOPE] = NO_METHOD
     return _definitions((escape(title), escape(sentence)) for title, sentence in found.items())
 
 
@@ -207,18 +228,19 @@ def _plain(value: object) -> str:
 def _subtitle(run: Run, several: bool) -> str:
     header = run.header
     text = (
-        f"{header.dataset}, {len(run.whys):,} inputs · rule {header.rule} · alpha {header.alpha:g} · n {header.n:,} "
-        f"· n0 {header.n0:,} · seed {header.seed}"
+        f"{header.dataset}, {len(run.whys):,} inputs · rule {header.rule} · alpha {header.alpha:g} · {header.amount} "
+        f"· seed {header.seed}"
     )
     return f"{run.name}: {text}" if several else text
 
 
-def _certifies(method: Method) -> bool:
-    return not method.guarantee.startswith("none")  # the oracle, and levels that do not add up to alpha
-
-
 def _labelled(method: Method) -> bool:
     return bool(method.results.labelled.all())
+
+
+def _fixed(run: Run) -> list[Results]:
+    """The fixed sigmas of a run, of which the envelope is made."""
+    return [results for results in fixed_sigmas(run.methods.values()) if results.labelled.all()]
 
 
 # What the script reads
@@ -249,8 +271,9 @@ def _run(run: Run, shown: Pictures, images: _Images) -> Json:
         "inputs": len(run.whys),
         "classes": None if shown.names is None else list(shown.names),
         "sigmas": list(run.header.sigmas),
-        "sigma_e": run.header.sigma_e,
-        "curves": [_curve(run, method) for method in run.methods.values() if _labelled(method)],
+        "router": f"{'Selector' if run.header.thresholds else 'Router'} votes at sigma {run.header.sigma_e}",
+        "routes": run.whys[0].routes,
+        "curves": [*_curves(run)],
         "diagnostics": {
             "best": None if run.fixed is None else _best(run.fixed),
             "regret": None if run.fixed is None else _rising(run.fixed.regret),
@@ -263,13 +286,19 @@ def _run(run: Run, shown: Pictures, images: _Images) -> Json:
     }
 
 
-def _curve(run: Run, method: Method) -> Json:
-    results = method.results
-    certified = results.radius[results.correct & (results.radius > 0)]
-    # Rounded down, a radius reaches any r of as many decimals just if it did before.
-    radii = [float(round_down(r, _DECIMALS)) for r in np.sort(certified).tolist()]
-    own = method.name == run.header.rule or run.header.sigma_e is None
-    return {"title": method.title, "own": own, "radii": radii}
+def _curves(run: Run) -> Iterator[Json]:
+    """For each method the radii that it certifies, rising; at radius 0 what is claimed of the input alone."""
+    for method in filter(_labelled, run.methods.values()):
+        results = method.results
+        counted = results.radius[certified(results, [0.0])[0]]
+        yield {"title": method.title, "own": method.name == own_method(run.header), "radii": _cut(np.sort(counted))}
+    if len(fixed := _fixed(run)) > 1:
+        yield {"title": ENVELOPE, "own": False, "radii": _cut(envelope_radii(fixed))}
+
+
+def _cut(radii: Floats) -> list[float]:
+    """Rounded down, a radius reaches any r of as many decimals just if it did before."""
+    return [float(round_down(r, _DECIMALS)) for r in radii.tolist()]
 
 
 def _best(fixed: FixedRadii) -> list[tuple[str, int]]:
@@ -302,6 +331,7 @@ def _input(run: Run, i: int, shown: Pictures, images: _Images) -> Json:
         },
         "router": None if why.router is None else why.router.tolist(),
         "votes": [None if counts is None else top_classes(counts, shown.names) for counts in why.experts],
+        "core": None if why.core is None else class_name(why.core, shown.names),
         "image": None if image is None else images.place(run.header.dataset_fingerprint, why.id, image),
     }
 

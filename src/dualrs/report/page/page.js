@@ -184,7 +184,7 @@ function matches(input) {
   return !text || [input.id, called(input.label), called(input.selected)].some((t) => t.toLowerCase().includes(text));
 }
 function answer(input) {
-  if (input.outcome !== "certified") return ["abstains", "faint"];
+  if (input.outcome !== "certified" && input.outcome !== "predicted") return ["abstains", "faint"];
   return [called(input.selected), input.flags.includes("wrong") ? "bad" : ""];
 }
 function card(input, place) {
@@ -239,15 +239,16 @@ function open(place) {
     make("div", { class: "top" },
       input.image != null ? make("img", { src: "data:image/png;base64," + data.images[input.image], alt: `Image of input ${input.id}` }) : null,
       make("div", {},
-        make("p", {}, make("strong", { class: kind }, text), input.outcome === "certified" ? ` within L2 radius ${input.radius}` : `: ${input.outcome}`,
-          ` · sigma ${input.sigma} · label: ${called(input.label)}`),
+        make("p", {}, make("strong", { class: kind }, text), input.outcome === "certified" ? ` within L2 radius ${input.radius}` : input.outcome === "predicted" ? " without a radius" : `: ${input.outcome}`,
+          input.sigma ? ` · sigma ${input.sigma}` : input.outcome === "predicted" ? " · by the core network" : "", ` · label: ${called(input.label)}`),
         make("p", { id: "why-reason" }, input.reason),
         input.flags.length ? make("p", { class: "small faint" }, input.flags.join(" · ")) : null)),
     make("div", { class: "grid" },
       make("div", { class: "panel" }, make("h3", {}, "Radii"), bars(input.radii.map(([name, r]) => [name, +r, r, name === "certified" ? "on" : ""]), longest)),
       make("div", { class: "panel" }, make("h3", {}, "By method"),
         bars(Object.entries(input.methods).map(([name, [class_, r]]) => [name, +r, class_ < 0 ? "abstains" : `${r} ${called(class_)}`, class_ === input.label ? "truth" : ""]), longest)),
-      input.router ? votes(`Router votes at sigma ${run().sigma_e}`, input.router.map((count, k) => [`sigma ${run().sigmas[k]}`, count]), false) : null,
+      input.router ? votes(run().router, input.router.map((count, k) => [run().routes[k], count]), false) : null,
+      input.core ? make("div", { class: "panel" + (input.sigma ? "" : " chosen") }, make("h3", {}, "Core network, without noise"), make("p", {}, input.core)) : null,
       ...input.votes.map((rows, k) => votes(`Class votes at sigma ${run().sigmas[k]}`, rows, run().sigmas[k] === input.sigma)))));
   dialog.onkeydown = (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
