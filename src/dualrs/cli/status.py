@@ -1,0 +1,37 @@
+"""The command that says how far a run is, from another terminal."""
+
+import time
+
+from dualrs.cli.durations import duration
+from dualrs.cli.ledgers import LedgerFile
+
+_QUIET = 60.0  # seconds without a write, after which a run may have been stopped
+
+
+def status(ledger: LedgerFile) -> None:
+    """Say how far a run is, while it runs or after it was stopped: inputs done, votes, votes a second, time left.
+
+    The ledger is only read, and nothing in it is checked; for that there is `dualrs verify`.
+    """
+    from dualrs.storage import Ledger
+    from dualrs.storage.status import last_written, standing, votes_per_second
+
+    with Ledger.open(ledger) as opened:
+        run = opened.header
+        now = standing(opened)
+        rate = votes_per_second(opened) if now.done < now.inputs else 0.0
+        silence = time.time() - last_written(ledger)
+    plan = f"n {run.n:,}" + (f" · n0 {run.n0:,}" if run.n0 else "") + (" · adaptive" if run.plan.adaptive else "")
+    print(f"{run.contents} · {run.dataset} · {plan} · seed {run.seed} · begun {run.created}")
+    print(f"{now.done:,} of {now.inputs:,} inputs done ({now.done / max(now.inputs, 1):.1%}), {now.votes:,} votes")
+    if now.done == now.inputs:
+        return
+    if rate:
+        # What an input takes is told by those that are done, or else by the plan.
+        largest = sum(run.plan.votes(stream.part) for stream in run.streams.answers)
+        left = (now.inputs * now.votes / now.done if now.done else now.inputs * largest) - now.votes
+        print(f"{rate:,.0f} votes/s, about {duration(max(left, 0) / rate)} left")
+    elif silence < _QUIET:
+        print(f"last written {duration(silence)} ago")
+    else:
+        print(f"nothing was written for {duration(silence)}; if it was stopped, go on with: {run.command}")

@@ -1,0 +1,45 @@
+"""How the votes of a command are spread over workers: --workers and --ray."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dualrs.cli.progress import Bar
+    from dualrs.config import Recipe
+    from dualrs.smoothed import SmoothedModel
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The options as given: how many workers, the address of a cluster, the device that networks run on."""
+
+    workers: int | None
+    ray: str | None
+    device: str | None
+
+    @property
+    def local_device(self) -> str | None:
+        """Where this process puts its own networks: where they are if it only sends them to workers."""
+        return self.device if self.workers is None and self.ray is None else None
+
+    def local(self, recipe: "Recipe") -> "Recipe":
+        """A recipe with this process's own device."""
+        engine = recipe.engine.model_copy(update={"device": self.local_device})
+        return recipe.model_copy(update={"engine": engine})
+
+    @contextmanager
+    def over(self, bar: "Bar", *models: "SmoothedModel") -> Iterator[None]:
+        """Have the votes of some models counted by workers, if any are asked for, and their number shown."""
+        if self.workers is None and self.ray is None:
+            yield
+            return
+        from dualrs.scale.workers import Workers
+
+        engines = [model.engine for model in models]
+        with Workers(*engines, count=self.workers, address=self.ray, device=self.device) as workers:
+            bar.workers = workers
+            for model, executor in zip(models, workers.executors, strict=True):
+                model.engine = executor  # type: ignore[assignment]
+            yield

@@ -1,0 +1,94 @@
+"""What goes on inside a worker. It is an ordinary object, so no Ray is needed."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+
+import pytest
+from odd_networks import SEED, SIGMA, Asking, Exact, Poisoned, Starving, alone, engine, images, same_counts
+
+from dualrs.errors import BadModel, OutOfMemory
+from dualrs.models.noisy import NoisyModel
+from dualrs.scale.networks import pack_networks, unpack_networks
+from dualrs.scale.parcels import Parcel, Settings
+from dualrs.scale.voter import Voter
+from dualrs.votes import Stage
+
+cloudpickle = pytest.importorskip("ray.cloudpickle", reason="dualrs[scale] is not installed")
+
+
+def voter(network, picture):
+    """A worker with one network, and what it says of itself."""
+    made = engine(network)
+    worker = Voter(pack_networks([made.models], cloudpickle), ["float32"], "cpu", 1)
+    (ready,) = worker.prepare(picture, [Settings(0, 50, True, made.noise)])
+    return worker, ready
+
+
+def vote(worker, ready, work, per_parcel):
+    """Have a worker count what a work asks for, in parcels of so many inputs that it gets all at once."""
+    groups = []
+    while units := work.more():
+        groups.append(units)
+    parcels = [list(chain(*groups[k : k + per_parcel])) for k in range(0, len(groups), per_parcel)]
+    with ThreadPoolExecutor(len(parcels)) as threads:
+        found = threads.map(worker.vote, [Parcel.pack(units, work.pixels, SEED) for units in parcels])
+        failures = {}
+        for units, counted in zip(parcels, found, strict=True):
+            for unit, counts, seconds in counted.unpack(units, [ready.answers]):
+                work.deliver(unit, counts, seconds)
+            failures |= counted.failures
+    return failures
+
+
+@pytest.mark.parametrize("per_parcel", [1, 4, 20])
+def test_counts_are_those_of_an_engine(per_parcel):
+    work = Asking(images(20))
+    assert vote(*voter(Exact(), work.images["image 0"]), work, per_parcel) == {}
+    same_counts(alone(work), work)
+
+
+def test_one_input_in_several_parcels():
+    work = Asking(images(1), votes=1000)
+    worker, ready = voter(Exact(), work.images["image 0"])
+    units = work.more()
+    parts = units[:4], units[4:]
+    with ThreadPoolExecutor(2) as threads:
+        parcels = [Parcel.pack(part, work.pixels, SEED) for part in parts]
+        for part, counted in zip(parts, threads.map(worker.vote, parcels), strict=True):
+            for unit, counts, seconds in counted.unpack(part, [ready.answers]):
+                work.deliver(unit, counts, seconds)
+    same_counts(alone(work), work)
+
+
+def test_only_the_poisoned_input_fails_and_the_worker_goes_on():
+    work = Asking(images(20, odd=13))
+    worker, ready = voter(Poisoned(), work.images["image 0"])
+    failures = vote(worker, ready, work, 5)
+    assert list(failures) == ["image 13"]
+    assert "NaN or infinite logits" in failures["image 13"]
+    del work.images["image 13"]
+    same_counts(alone(work), work)
+    assert vote(worker, ready, Asking({"another": work.images["image 1"]}), 1) == {}
+
+
+def test_out_of_memory_is_handed_to_every_parcel():
+    work = Asking(images(30))
+    worker, ready = voter(Starving(), work.images["image 0"])
+    with pytest.raises(OutOfMemory):
+        vote(worker, ready, work, 10)
+
+
+def test_network_that_cannot_be_sent_is_refused():
+    network = Exact()
+    network.lock = threading.Lock()
+    with pytest.raises(BadModel, match=r"cannot be sent to workers \(.*lock.*pickle must be able"):
+        pack_networks([engine(network).models], cloudpickle)
+
+
+def test_what_networks_share_they_share_at_the_worker_too():
+    shared = NoisyModel("classifier", Exact())
+    packed = pack_networks([{(Stage.CLASS, SIGMA): shared}, {(Stage.CLASS, 1.0): shared}], cloudpickle)
+    one, other = (model.module for models in unpack_networks(packed) for model in models.values())
+    assert one is other
+    assert one is not shared.module
