@@ -12,7 +12,7 @@ quickstart: .venv/ready
 	$(BIN)/dualrs certify recipes/quickstart.toml --inputs 0:100 --picture runs/quickstart.png
 
 test: .venv/ready
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 check: .venv/ready
 	$(BIN)/ruff format --check .

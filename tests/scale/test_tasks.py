@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dualrs.scale.tasks import CHANCES, MOST_BYTES, MOST_UNITS, Supply, Task, cut
+from dualrs.scale.tasks import CHANCES, MOST_BYTES, MOST_UNITS, Supply, cut
 from dualrs.votes import Part, Stage, Stream, Unit
 
 STREAMS = [Stream(Stage.ROUTER, Part.ESTIMATION, 1.0), Stream(Stage.CLASS, Part.ESTIMATION, 1.0)]
@@ -132,7 +132,3 @@ def test_units_of_an_input_that_was_set_aside_are_left_out():
     supply.next_task(1)
     supply.set_aside("0", "NaN")
     assert {name for task in drain(supply, 1) for name in names(task)} == {"1"}
-
-
-def test_a_task_knows_its_votes():
-    assert Task(asked("a", 1500)).votes == 3000

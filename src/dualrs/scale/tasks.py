@@ -36,11 +36,6 @@ class Task:
         """Whether it must be tried alone."""
         return self.losses > TRUSTED_LOSSES
 
-    @property
-    def votes(self) -> int:
-        """How many votes it holds."""
-        return sum(unit.votes for unit in self.units)
-
 
 class Supply:
     """The tasks of a run."""

@@ -1,0 +1,71 @@
+"""What an adaptive run would have taken, and certified, where every vote is known.
+
+    python -m benchmarks.replay LEDGER [RULE]        # a ledger of `dualrs certify --all-votes` or `dualrs panel`
+
+Votes are addressed: an adaptive run draws the first votes of the same streams. So its decisions can be played on the
+votes of a full run, without a network, and the two compared input by input.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from dualrs.certificates import Certificate, Rule, rule
+from dualrs.policy import Grid, Policy, adaptive_policy, certify_policy
+from dualrs.storage import Ledger
+from dualrs.theory.looks import doubling
+from dualrs.theory.radius import RADII
+from dualrs.votes import BLOCK, SamplingPlan, Tally
+
+
+def replay(path: Path, chosen: Rule) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Radii of the right class (-1: another, or none) and votes of every input: (fixed, adaptive) by inputs."""
+    with Ledger.open(path) as ledger:
+        header, inputs = ledger.header, [row for row in ledger.inputs() if row.id in ledger.concluded()]
+        fixed = SamplingPlan(header.n0, header.n)
+        looks = SamplingPlan(header.n0, header.n, doubling(header.n))
+        ways: list[tuple[Policy, SamplingPlan]] = [
+            (certify_policy(header.streams, fixed, chosen, header.alpha), fixed),
+            (adaptive_policy(header.streams, looks, chosen, header.alpha, Grid()), looks),
+        ]
+        radii, votes = np.empty((2, len(inputs))), np.empty((2, len(inputs)), dtype=np.int64)
+        for i, row in enumerate(track(inputs, "replaying", console=Console(stderr=True))):
+            known = ledger.tally(row.id)
+            for way, (policy, plan) in enumerate(ways):
+                taken = play(policy, plan, known)
+                found: Certificate = chosen.certify(header.streams.gather([taken], plan), header.alpha)[0]
+                radii[way, i] = found.radius if found.prediction == row.label else -1
+                votes[way, i] = sum(int(c.sum()) for parts in taken.counts.values() for c in parts.values())
+    return radii, votes
+
+
+def play(policy: Policy, plan: SamplingPlan, known: Tally) -> Tally:
+    """The votes that a policy takes, if these are the ones it would draw."""
+    taken = Tally()
+    for wanted in policy(taken):
+        for stream, upto in wanted.items():
+            blocks = np.concatenate([counts for _, counts in sorted(known.counts[stream].items())])
+            for unit in plan.units("", stream, upto):
+                taken.add(unit, blocks[unit.start // BLOCK : -(-unit.stop // BLOCK)])
+    return taken
+
+
+def main() -> None:
+    """Print votes per input, and certified accuracy at the radii of the tables."""
+    path = Path(sys.argv[1])
+    for name in sys.argv[2:] or ("paper", "nosplit", "fusion"):
+        radii, votes = replay(path, rule(name))
+        table = Table("", "votes an input", *(f"{r:g}" for r in RADII), title=f"{path.name}, rule {name}")
+        for way, of_way, drawn in zip(("fixed n", "adaptive"), radii, votes, strict=True):
+            accuracy = [f"{100 * np.mean((of_way > 0) & (of_way >= r)):.1f}" for r in RADII]
+            table.add_row(way, f"{drawn.mean():,.0f}", *accuracy)
+        Console().print(table, f"{votes.shape[1]} inputs; {votes[0].mean() / votes[1].mean():.2f} times fewer votes")
+
+
+if __name__ == "__main__":
+    main()
