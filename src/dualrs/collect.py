@@ -130,7 +130,7 @@ class _Collection:
 
     def deliver(self, unit: Unit, counts: Counts, seconds: float) -> Sequence[Unit]:
         member, flight = self.members[unit.member], self._open[unit.input_id, unit.member]
-        kept = replace(unit, member=0)  # a store knows of one model only
+        kept = _of_member(0, unit)  # a store knows of one model only
         flight.tally.add(kept, counts)
         flight.outstanding -= 1
         flight.seconds += seconds
@@ -150,7 +150,7 @@ class _Collection:
         member, flight = self.members[number], self._open[input_id, number]
         for streams in flight.wanted:
             asked = (u for stream, upto in streams.items() for u in member.plan.units(input_id, stream, upto))
-            units = [replace(unit, member=number) for unit in asked if not flight.tally.holds(unit)]
+            units = [_of_member(number, unit) for unit in asked if not flight.tally.holds(unit)]
             if units:
                 flight.outstanding = len(units)
                 return units
@@ -165,6 +165,11 @@ class _Collection:
     def _work(self, flight: _Open, part: float) -> None:
         flight.work += part
         self.progress.work += part
+
+
+def _of_member(number: int, unit: Unit) -> Unit:
+    """The unit as asked of a member; copies only where it has to, as every unit comes by here twice."""
+    return unit if unit.member == number else replace(unit, member=number)
 
 
 def collect(
