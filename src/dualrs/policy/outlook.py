@@ -31,20 +31,19 @@ class Outlook(Votes):
 
     def upper(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
         """The upper bound now or, in hopeful rows, the one that more votes may reach."""
-        counts, seen = _of(self.estimation, answer), _of(self.selection + self.estimation, answer)
-        hoped = counts + self._to_come * lower(seen, self._asked, UNLIKELY)
-        return self._best(np.minimum, super().upper(answer, level), upper(hoped, self.plan.n, self._last(level)))
+        return self._best(np.minimum, super().upper(answer, level), self._hoped_upper(answer, level))
 
     def upper_of_others(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
         """As `upper`, for the answer other than a given one that has the most votes so far."""
         others = self.estimation.copy()
         np.put_along_axis(others, answer[:, None], -1, axis=1)
-        largest = others.argmax(axis=1)
-        hoped = _of(self.estimation, largest) + self._to_come * lower(
-            _of(self.selection + self.estimation, largest), self._asked, UNLIKELY
-        )
-        now = super().upper_of_others(answer, level)
-        return self._best(np.minimum, now, upper(hoped, self.plan.n, self._last(level)))
+        hoped = self._hoped_upper(np.asarray(others.argmax(axis=1)), level)
+        return self._best(np.minimum, super().upper_of_others(answer, level), hoped)
+
+    def _hoped_upper(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
+        counts, seen = _of(self.estimation, answer), _of(self.selection + self.estimation, answer)
+        hoped = counts + self._to_come * lower(seen, self._asked, UNLIKELY)
+        return upper(hoped, self.plan.n, self._last(level))
 
     @property
     def _asked(self) -> NDArray[np.int64]:

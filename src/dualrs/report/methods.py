@@ -179,11 +179,7 @@ class _Source:
     def _two_stage(self, found: Rule) -> Method:
         votes = self.sampled.votes
         assert isinstance(votes, DualVotes)
-        found.check(votes.router.plan, self.alpha)
-        try:
-            certificates = found.certify(votes, self.alpha)
-        except UnusableVotes as lacking:
-            raise self._missing(found.name, str(lacking)) from lacking
+        certificates = self._derived(found)
         cost = np.full(len(votes), 2 * self._votes_of_a_stage)
         # An adaptive run left out experts on purpose, and not because they could not help.
         if found.helpful is not None and not votes.router.plan.adaptive:
@@ -197,14 +193,18 @@ class _Source:
             cost = cost + self.ledger.header.n * found.helpful(_chosen_only(votes), self.alpha).sum(axis=0)
         return self._made(found.name, f"dual, rule {found.name}", self._sound, True, certificates, cost)
 
+    def _derived(self, found: Rule) -> Certificates:
+        """What a rule says of all votes; where some are missing, what to run."""
+        found.check(self.ledger.header.plan, self.alpha)
+        try:
+            return found.certify(self.sampled.votes, self.alpha)
+        except UnusableVotes as lacking:
+            raise self._missing(found.name, str(lacking)) from lacking
+
     def _aces(self, found: Rule) -> Method:
         votes = self.sampled.votes
         assert isinstance(votes, AcesVotes)
-        found.check(votes.selector.plan, self.alpha)
-        try:
-            certificates = found.certify(votes, self.alpha)
-        except UnusableVotes as lacking:
-            raise self._missing(found.name, str(lacking)) from lacking
+        certificates = self._derived(found)
         smoothed = certificates.sigma_c > 0
         cost = self._votes_of_a_stage + np.where(smoothed, self._votes_of_a_stage, 1)
         title = f"ACES, entropy up to {aces_threshold(found.name):g} (Horvath et al.)"
