@@ -18,7 +18,7 @@ from rich.table import Table
 from dualrs.certificates import Certificate, Rule, rule
 from dualrs.policy import Grid, Policy, adaptive_policy, certify_policy
 from dualrs.storage import Ledger
-from dualrs.theory.looks import doubling
+from dualrs.theory.looks import planned_looks
 from dualrs.theory.radius import RADII
 from dualrs.votes import BLOCK, SamplingPlan, Tally
 
@@ -28,7 +28,7 @@ def replay(path: Path, chosen: Rule) -> tuple[NDArray[np.float64], NDArray[np.in
     with Ledger.open(path) as ledger:
         header, inputs = ledger.header, [row for row in ledger.inputs() if row.id in ledger.concluded()]
         fixed = SamplingPlan(header.n0, header.n)
-        looks = SamplingPlan(header.n0, header.n, doubling(header.n))
+        looks = SamplingPlan(header.n0, header.n, planned_looks(header.n))
         ways: list[tuple[Policy, SamplingPlan]] = [
             (certify_policy(header.streams, fixed, chosen, header.alpha), fixed),
             (adaptive_policy(header.streams, looks, chosen, header.alpha, Grid()), looks),

@@ -31,7 +31,7 @@ from dualrs.models.noisy import NoisyModel
 from dualrs.policy import Grid, Policy, Target, adaptive_policy, certify_policy, predict_policy
 from dualrs.sampling.engine import BATCH_SIZE, Engine, Slot
 from dualrs.sampling.noise import check_sigma
-from dualrs.theory.looks import doubling
+from dualrs.theory.looks import planned_looks
 from dualrs.votes import AcesVotes, DualVotes, SamplingPlan, Stage, Streams, Tally
 
 Images = Tensor | NDArray[np.generic]
@@ -318,7 +318,7 @@ class RouterAlone(SmoothedModel):
 def sampling_plan(n0: int, n: int, budget: Budget, target: Target | None) -> tuple[SamplingPlan, Target | None]:
     """The plan of a certification and, if it is adaptive, its target."""
     if budget == "adaptive":
-        return SamplingPlan(n0, n, doubling(n)), target or Grid()
+        return SamplingPlan(n0, n, planned_looks(n)), target or Grid()
     if budget != "fixed":
         raise BadSetting(f"the budget is 'fixed' or 'adaptive', got {budget!r}")
     if target is not None:

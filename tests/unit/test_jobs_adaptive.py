@@ -20,14 +20,14 @@ from dualrs.policy import Grid, Tolerance
 from dualrs.sampling.noise import NOISE, SHARED_NOISE
 from dualrs.storage import Ledger, verify
 from dualrs.storage.rows import Concluded
-from dualrs.theory.looks import doubling
+from dualrs.theory.looks import planned_looks
 from dualrs.votes import Part, SamplingPlan, Stage, Unit
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (8, 1, 6, 6), dtype=np.uint8)
 DATA = ArrayDataset(IMAGES, [0, 1, 2, 0, 1, 2, 0, 1], name="eight images")
 SIGMAS, SIGMA_E = (0.25, 0.5, 1.0), 1.0
 N0, N, ALPHA, SEED = 30, 4000, 0.01, 3
-ADAPTIVE, FIXED = SamplingPlan(N0, N, doubling(N)), SamplingPlan(N0, N)
+ADAPTIVE, FIXED = SamplingPlan(N0, N, planned_looks(N)), SamplingPlan(N0, N)
 GRID = Grid((0.0, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0))
 
 
@@ -150,7 +150,7 @@ def test_fewer_votes_are_taken_and_the_grid_is_certified_nearly_as_at_the_fixed_
 def test_header_records_looks_and_target(whole):
     with Ledger.open(whole) as ledger:
         header = ledger.header
-    assert header.looks == (100, 200, 400, 800, 1600, 3200, 4000)
+    assert header.looks == planned_looks(4000)
     assert header.target == "radii 0.0,0.1,0.2,0.3,0.5,0.75,1.0"
     assert header.plan == ADAPTIVE
     assert header.noise == SHARED_NOISE
@@ -206,14 +206,15 @@ def test_two_shards_merged_are_one_run(tmp_path, whole):
 
 
 FINE = Tolerance(0.02)
+WIDE = SamplingPlan(N0, N, (100, 200, 400, 800, 1600, 3200, N))  # apart enough for several units between two looks
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["shared", "apart"])
 def unbroken(request, folder):
     """Whether copies are shared, a run with many looks, and of how many batches it was."""
     path, batches = folder / f"unbroken {request.param}.ledger", []
-    run(path, dual(request.param), target=FINE, report=batches.append)
-    assert any(start not in (0, *ADAPTIVE.looks) for start in (r[4] for r in rows(path)["votes"]))
+    run(path, dual(request.param), target=FINE, plan=WIDE, report=batches.append)
+    assert any(start not in (0, *WIDE.looks) for start in (r[4] for r in rows(path)["votes"]))
     return request.param, path, len(batches)
 
 
@@ -228,9 +229,9 @@ def test_stopped_run_goes_on_where_it_was(moment, unbroken, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(path, dual(share), target=FINE, report=stop)
+        run(path, dual(share), target=FINE, plan=WIDE, report=stop)
     before = rows(path)
-    run(path, dual(share), target=FINE)
+    run(path, dual(share), target=FINE, plan=WIDE)
     assert set(before["votes"]) <= set(rows(path)["votes"])
     assert rows(path) == rows(expected)
     assert problems(path) == []
@@ -250,10 +251,10 @@ def test_run_stopped_within_a_look_goes_on_within_it(unbroken, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(path, dual(share), target=FINE, report=stop)
+        run(path, dual(share), target=FINE, plan=WIDE, report=stop)
     assert half_done()
     assert problems(path) == []
-    run(path, dual(share), target=FINE)
+    run(path, dual(share), target=FINE, plan=WIDE)
     assert rows(path) == rows(expected)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.theory.bounds import lower, upper
-from dualrs.theory.looks import doubling
+from dualrs.theory.looks import planned_looks
 from dualrs.votes import BLOCK, UNIT, DualVotes, Part, SamplingPlan, Stage, Stream, Streams, Tally, Unit, Votes
 
 PLAN = SamplingPlan(n0=4, n=10)
@@ -185,10 +185,10 @@ def test_bounds_of_a_fixed_plan_are_the_plain_ones_of_the_answer_asked_about():
 
 
 def test_bounds_under_looks_are_the_best_over_the_looks_that_a_row_has_reached():
-    """By hand: 0.1 * 0.3/2 = 0.015 at 100 and 200 votes, 0.07 at 400."""
+    """By hand: 0.1 * 0.05/2 = 0.0025 at 100 and 200 votes, 0.095 at 400."""
     table, second = adaptive([TO_THE_END, TO_THE_SECOND, NEVER]), np.array([1, 1, 1])
-    low = [lower(40, 100, 0.015), lower(90, 200, 0.015), lower(110, 400, 0.07)]
-    high = [upper(40, 100, 0.015), upper(90, 200, 0.015), upper(110, 400, 0.07)]
+    low = [lower(40, 100, 0.0025), lower(90, 200, 0.0025), lower(110, 400, 0.095)]
+    high = [upper(40, 100, 0.0025), upper(90, 200, 0.0025), upper(110, 400, 0.095)]
     assert table.lower(second, 0.1).tolist() == [max(low), max(low[:2]), 0.0]
     assert table.upper(second, 0.1).tolist() == [min(high), min(high[:2]), 1.0]
     assert table.upper_of_others(np.array([0, 0, 0]), 0.1).tolist() == [min(high), min(high[:2]), 1.0]
@@ -197,7 +197,7 @@ def test_bounds_under_looks_are_the_best_over_the_looks_that_a_row_has_reached()
 def test_likeliest_other_answer_may_be_another_one_at_each_look():
     plan = SamplingPlan(n0=4, n=200, looks=(100, 200))
     table = adaptive([[[50, 40, 10], [50, 5, 45]]], selection=[[4, 0, 0]], plan=plan)
-    expected = min(upper(40, 100, 0.03), upper(55, 200, 0.07))
+    expected = min(upper(40, 100, 0.005), upper(55, 200, 0.095))
     assert table.upper_of_others(np.array([0]), 0.1).tolist() == [expected]
 
 
@@ -316,10 +316,10 @@ def test_units_up_to_no_look_stop_at_the_one_before():
 
 
 def test_units_of_the_usual_plan_are_cut_at_its_looks():
-    plan = SamplingPlan(100, 10_000, doubling(10_000))
+    plan = SamplingPlan(100, 10_000, planned_looks(10_000))
     stops = [u.stop for u in plan.units("a", STREAM)]
     assert set(plan.looks) < set(stops)
-    assert stops[:6] == [100, 200, 400, 800, 1600, 2600]
+    assert stops[-4:] == [7900, 8900, 9900, 10_000]
 
 
 def test_units_of_the_selection_follow_n0():

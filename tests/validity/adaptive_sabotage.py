@@ -15,7 +15,7 @@ from verdict import ALPHA, Verdict
 from dualrs.theory import looks as theory
 from dualrs.votes import SamplingPlan
 
-LAST_SHARE = 0.7
+LAST_SHARE = 0.95
 
 
 def honest(rule, votes):

@@ -44,7 +44,7 @@ def failure(p, levels):
 
 @lru_cache
 def edge(level, least=0.6, most=0.8):
-    """A probability at which a bound of this level fails as often as can be; about 0.83 of the level.
+    """A probability at which a bound of this level fails as often as can be; about 0.96 of the level.
 
     Just inside a bound of the last look, whose share is the largest, from a count between ``least`` and ``most`` of all
     votes. Discreteness leaves the early looks what it will.

@@ -31,7 +31,7 @@ from verdict import ALPHA, Verdict, judge
 from dualrs.certificates import rule
 from dualrs.policy import adaptive_policy
 from dualrs.theory import looks as theory
-from dualrs.theory.looks import doubling
+from dualrs.theory.looks import planned_looks
 from dualrs.votes import SamplingPlan
 
 ROWS = 25
@@ -155,7 +155,7 @@ def test_policy_that_others_stop_errs_no_more_often_than_alpha(wrap):
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_policy_with_the_full_alpha_at_every_look_is_caught(target, monkeypatch):
     """The same verdict that accepts the policy rejects it if each of four looks spends the whole level."""
-    problem = replace(class_coin_toss(), plan=SamplingPlan(10, 800, doubling(800)))
+    problem = replace(class_coin_toss(), plan=SamplingPlan(10, 800, planned_looks(800)))
     votes = votes_of(problem, "cohen", "apart", 500)
     accepted = judge(carried_out(problem, "cohen", target(problem), votes)[0], problem)
     assert not accepted.rejected, accepted

@@ -16,7 +16,7 @@ from dualrs.policy.outlook import Outlook
 from dualrs.policy.target import Target, reaches
 from dualrs.votes import AcesVotes, DualVotes, Part, SamplingPlan, Stage, Stream, Streams, Tally, Votes
 
-POLICY = "look by look 1"  # named in the ledgers of adaptive runs: other decisions make another run
+POLICY = "look by look 2"  # named in the ledgers of adaptive runs: other decisions, or other levels, make another run
 
 
 def adaptive_policy(streams: Streams, plan: SamplingPlan, rule: Rule, alpha: float, target: Target) -> Policy:

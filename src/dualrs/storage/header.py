@@ -14,6 +14,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from dualrs.errors import BadSetting, LedgerError
+from dualrs.policy import POLICY
 from dualrs.votes import SamplingPlan, Streams
 
 FORMAT = 1  # of the ledger: its tables, its seals and the fields of this header
@@ -48,7 +49,9 @@ class Header:
     votes: str = NEEDED  # or ALL
     looks: tuple[int, ...] = ()  # of an adaptive run: the numbers of votes at which it may stop
     target: str = ""  # of an adaptive run: what its radii are wanted for
-    policy: str = ""  # of an adaptive run: name and version of what decides which votes it takes
+    policy: str = (
+        ""  # of an adaptive run: version of what decides on its votes, and of the levels of its looks
+    )
     thresholds: tuple[float, ...] = ()  # of ACES: of the entropy that its selector looks at
     format: int = FORMAT
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -94,6 +97,11 @@ class Header:
         self._set("looks", tuple(_integer("looks", k) for k in self.looks))
         if len({bool(self.target), bool(self.looks), bool(self.policy)}) > 1:
             raise BadSetting("an adaptive run has looks, a target and a policy, another one none of them")
+        if self.policy and self.policy != POLICY:
+            raise BadSetting(
+                f"the run is adaptive under {self.policy!r}, and this version of dualrs knows {POLICY!r} alone: the "
+                "levels of other looks cannot be told; use the version that wrote it"
+            )
         if self.looks and (self.votes == ALL or not self.certifies):
             raise BadSetting("only a run that certifies can be adaptive, and it does not ask for all votes")
         self._set("thresholds", tuple(_real("thresholds", t) for t in self.thresholds))

@@ -9,18 +9,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualrs.theory.bounds import Floats, lower, upper
 
-FIRST = 100  # votes at the first look; each look doubles the one before
-EARLY = 0.3  # share of a level that all looks but the last spend together
+GRAIN = 100  # votes at the first look; all but the last are multiples of it
+GROWTH = 2 ** (1 / 3)  # from look to look: close enough that few votes are drawn past the one that decides
+EARLY = 0.05  # share of a level that all looks but the last spend together: what a run to the end loses is little
 
 
-def doubling(n: int) -> tuple[int, ...]:
-    """The looks of a stream of at most ``n`` votes: 100, 200, 400, ... and n."""
-    looks = []
-    size = FIRST
-    while size < n:
-        looks.append(size)
-        size *= 2
-    return (*looks, n)
+def planned_looks(n: int) -> tuple[int, ...]:
+    """The looks of a stream of at most ``n`` votes: n, and down from there, each a fifth smaller, to 100."""
+    early, size = set[int](), n / GROWTH
+    while size > GRAIN / 2:
+        early.add(max(1, round(size / GRAIN)) * GRAIN)
+        size /= GROWTH
+    return (*sorted(look for look in early if look < n), n)
 
 
 def shares(looks: int) -> Floats:

@@ -39,7 +39,7 @@ def test_fewer_votes_and_a_sound_ledger(dualrs, words, folder):
 def test_target_is_the_radii_of_the_tables_unless_given(dualrs, words, folder):
     assert dualrs("certify", *words, "--adaptive", "-o", "run.ledger")[0] == 0
     fields = header(folder / "run.ledger")
-    assert fields["looks"] == [100, 200, 400, 800, 1000]
+    assert fields["looks"] == [100, 200, 300, 400, 500, 600, 800, 1000]
     assert fields["target"] == "radii 0.0,0.25,0.5,0.75,1.0,1.25,1.5,1.75,2.0,2.25,2.5"
 
 

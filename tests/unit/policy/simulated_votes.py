@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dualrs.theory.looks import doubling
+from dualrs.theory.looks import planned_looks
 from dualrs.votes import BLOCK, Part, SamplingPlan, Stage, Stream, Tally
 
 
 def adaptive_plan(n=800, n0=20):
-    return SamplingPlan(n0, n, doubling(n))
+    return SamplingPlan(n0, n, planned_looks(n))
 
 
 @dataclass

@@ -6,7 +6,7 @@ from simulated_votes import Voters, adaptive_plan, expert, router, same_votes, v
 
 from dualrs.certificates import rule
 from dualrs.policy import Grid, Tolerance, adaptive_policy
-from dualrs.theory.looks import doubling
+from dualrs.theory.looks import planned_looks
 from dualrs.votes import Part, SamplingPlan, Stage, Streams, Tally
 
 ALPHA = 0.001
@@ -55,7 +55,7 @@ def test_two_stages_begin_with_the_router_and_then_the_expert_that_it_selects():
 def test_looks_follow_one_another():
     """At a coin toss any radius at all is wanted to the end."""
     _, _, voters = run(one((0.45, 0.55, 0.0)), Tolerance(1e-9))
-    assert [step[expert(0.5)] for step in voters.asked] == [100, 200, 400, 800]
+    assert [step[expert(0.5)] for step in voters.asked] == [100, 200, 300, 400, 500, 600, 800]
 
 
 def test_router_and_expert_at_its_sigma_go_on_together():
@@ -256,7 +256,7 @@ def test_unplanned_looks_change_nothing_in_the_first_votes(name):
 @pytest.mark.parametrize("n", [800, 10_000], ids=lambda n: f"n {n}")
 def test_a_run_cut_off_anywhere_ends_with_the_votes_of_an_unbroken_one(name, n, share):
     """After any unit that an unbroken run draws, also in the middle of a look, and of what was asked for together."""
-    plan = SamplingPlan(20, n, doubling(n))
+    plan = SamplingPlan(20, n, planned_looks(n))
     probabilities = models((0.0, 0.25, 0.75), at_1=(0.1, 0.9, 0.0), at_2=(0.12, 0.88, 0.0))
     policy = adaptive_policy(DUAL, plan, rule(name), ALPHA, Tolerance(0.02))
     voters, units = Voters(probabilities, seed=1, share=share), []
@@ -274,7 +274,7 @@ def test_a_run_cut_off_anywhere_ends_with_the_votes_of_an_unbroken_one(name, n, 
 
 def test_votes_of_another_order_do_not_change_what_is_asked():
     """As from several workers: of what was asked for together, any part may be on record when a run is killed."""
-    plan = SamplingPlan(20, 6400, doubling(6400))
+    plan = SamplingPlan(20, 6400, planned_looks(6400))
     probabilities = models((0.0, 0.25, 0.75), at_2=(0.12, 0.88, 0.0))
     policy = adaptive_policy(DUAL, plan, rule("nosplit"), ALPHA, Tolerance(0.02))
     voters, units = Voters(probabilities, seed=1), []

@@ -1,12 +1,14 @@
 """Looks: where a stream may stop, what each look spends, and bounds that hold at all of them together."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
 from dualrs.theory import looks as theory
 from dualrs.theory.bounds import lower, upper
-from dualrs.theory.looks import doubling, lower_at_looks, shares, upper_at_looks
+from dualrs.theory.looks import lower_at_looks, planned_looks, shares, upper_at_looks
 
 LOOKS = (100, 200, 400, 800)
 ALL = np.ones(4, dtype=bool)
@@ -25,13 +27,26 @@ def reached(number, of=4):
         pytest.param(1, (1,), id="one vote"),
         pytest.param(100, (100,), id="one block is one look"),
         pytest.param(101, (100, 101), id="a vote more is another look"),
-        pytest.param(200, (100, 200), id="a double is no look twice"),
-        pytest.param(800, LOOKS, id="doubles throughout"),
-        pytest.param(10_000, (100, 200, 400, 800, 1600, 3200, 6400, 10_000), id="the usual n"),
+        pytest.param(190, (100, 190), id="no look is rounded past the last"),
+        pytest.param(400, (100, 200, 300, 400), id="no look twice"),
+        pytest.param(1000, (100, 200, 300, 400, 500, 600, 800, 1000), id="whole blocks"),
+        pytest.param(
+            10_000,
+            (100, 200, 300, 400, 500, 600, 800, 1000, 1200, 1600, 2000, 2500, 3100, 4000, 5000, 6300, 7900, 10_000),
+            id="the usual n",
+        ),
     ],
 )
-def test_each_look_doubles_the_one_before_and_the_last_is_n(n, looks):
-    assert doubling(n) == looks
+def test_looks_grow_by_a_quarter_or_so_in_whole_blocks_and_the_last_is_n(n, looks):
+    assert planned_looks(n) == looks
+
+
+def test_looks_rise_from_one_block_to_any_n():
+    for n in range(1, 3000):
+        looks = planned_looks(n)
+        assert looks[-1] == n
+        assert looks[0] == min(n, 100)
+        assert all(a < b and a % 100 == 0 for a, b in pairwise(looks))
 
 
 @pytest.mark.parametrize("count", range(2, 12))
@@ -39,12 +54,12 @@ def test_looks_share_the_level_and_the_last_has_most_of_it(count):
     found = shares(count)
     assert found.shape == (count,)
     assert found.sum() == pytest.approx(1, abs=1e-15)
-    assert found[-1] == 0.7
-    assert found[:-1].tolist() == [0.3 / (count - 1)] * (count - 1)
+    assert found[-1] == 0.95
+    assert found[:-1].tolist() == [0.05 / (count - 1)] * (count - 1)
 
 
-def test_eight_looks_spend_what_the_guarantees_say():
-    np.testing.assert_allclose(shares(8), [0.3 / 7] * 7 + [0.7], rtol=1e-15)
+def test_usual_looks_spend_what_the_guarantees_say():
+    np.testing.assert_allclose(shares(len(planned_looks(10_000))), [0.05 / 17] * 17 + [0.95], rtol=1e-15)
 
 
 def test_a_single_look_has_the_whole_level():
@@ -64,12 +79,12 @@ def test_one_look_is_the_plain_bound_exactly(n, level):
 
 
 def test_bound_is_the_best_over_the_looks_each_at_its_share():
-    """By hand: 0.1 * 0.3/3 = 0.01 at 100, 200 and 400 votes, 0.07 at 800; as quantiles of the beta distribution."""
-    k = np.array([90, 150, 310, 640])
-    lows = [beta.ppf(a, c, n - c + 1) for a, c, n in zip((0.01, 0.01, 0.01, 0.07), k, LOOKS, strict=True)]
-    highs = [beta.isf(a, c + 1, n - c) for a, c, n in zip((0.01, 0.01, 0.01, 0.07), k, LOOKS, strict=True)]
-    assert float(lower_at_looks(k, LOOKS, ALL, 0.1)) == pytest.approx(max(lows), rel=1e-9)
-    assert float(upper_at_looks(k, LOOKS, ALL, 0.1)) == pytest.approx(min(highs), rel=1e-9)
+    """By hand: 0.06 * 0.05/3 = 0.001 at 100, 200, 400 votes, 0.057 at 800; as quantiles of the beta distribution."""
+    k = np.array([93, 140, 310, 640])
+    lows = [beta.ppf(a, c, n - c + 1) for a, c, n in zip((0.001, 0.001, 0.001, 0.057), k, LOOKS, strict=True)]
+    highs = [beta.isf(a, c + 1, n - c) for a, c, n in zip((0.001, 0.001, 0.001, 0.057), k, LOOKS, strict=True)]
+    assert float(lower_at_looks(k, LOOKS, ALL, 0.06)) == pytest.approx(max(lows), rel=1e-9)
+    assert float(upper_at_looks(k, LOOKS, ALL, 0.06)) == pytest.approx(min(highs), rel=1e-9)
     assert max(lows) == lows[0]  # the lucky first look, not the last one,
     assert min(highs) == highs[1]  # and another one for the upper bound
 
@@ -90,9 +105,9 @@ def test_looks_that_were_not_reached_do_not_count(number):
 def test_level_of_a_look_is_that_of_the_plan_wherever_sampling_stopped():
     """A stream that stops at the second look has spent two small shares there, and not the large one of the last."""
     k = np.array([80, 160, 0, 0])
-    found = float(lower_at_looks(k, LOOKS, reached(2), 0.1))
-    assert found == pytest.approx(max(lower(80, 100, 0.01), lower(160, 200, 0.01)), rel=1e-12)
-    assert found < float(lower(160, 200, 0.07)) < float(lower(160, 200, 0.1))
+    found = float(lower_at_looks(k, LOOKS, reached(2), 0.06))
+    assert found == pytest.approx(max(lower(80, 100, 0.001), lower(160, 200, 0.001)), rel=1e-12)
+    assert found < float(lower(160, 200, 0.057)) < float(lower(160, 200, 0.06))
 
 
 def test_each_row_has_a_level_and_looks_of_its_own():
@@ -141,7 +156,7 @@ def edges(looks, spent):
 
 
 @pytest.mark.parametrize("level", [0.1, 0.01])
-@pytest.mark.parametrize("looks", [(100, 200), LOOKS, doubling(1500)], ids=str)
+@pytest.mark.parametrize("looks", [(100, 200), LOOKS, planned_looks(1500)], ids=str)
 def test_bounds_fail_at_any_look_no_more_often_than_their_level(looks, level):
     spent = level * shares(len(looks))
     worst = 0.0
@@ -155,7 +170,7 @@ def test_bounds_fail_at_any_look_no_more_often_than_their_level(looks, level):
 
 
 def test_usual_looks_hold_at_the_usual_alpha_and_waste_little_of_it():
-    looks = doubling(10_000)
+    looks = planned_looks(10_000)
     spent = 0.001 * shares(len(looks))
     for k in (5300, 7000, 9500):
         p = float(lower(k, 10_000, spent[-1])) * (1 - 1e-9)
@@ -170,8 +185,8 @@ def test_full_level_at_every_look_would_fail_about_twice_as_often():
 
 
 def test_last_share_at_whichever_look_would_fail_too_often():
-    p = float(lower(600, 800, 0.07)) * (1 - 1e-9)
-    assert failure(lambda k, i: lower(k, LOOKS[i], 0.07) > p, LOOKS, p) > 0.14
+    p = float(lower(600, 800, 0.095)) * (1 - 1e-9)
+    assert failure(lambda k, i: lower(k, LOOKS[i], 0.095) > p, LOOKS, p) > 0.19
 
 
 def test_failure_is_counted_by_the_functions_themselves(monkeypatch):
