@@ -116,11 +116,13 @@ def verify(
 
 
 def _examine(ledger: Path) -> bool:
+    from dualrs.cli.progress import PassingBar
     from dualrs.storage import Ledger
     from dualrs.storage import verify as examine
 
     with Ledger.open(ledger) as opened:
-        problems = examine(opened)
+        with PassingBar(ledger.name) as bar:
+            problems = examine(opened, bar.update)
         found = "" if problems else _held(opened)
         derived = " follow from their votes" if opened.header.certifies else ""
     return _conclude(ledger, problems, f"{found}{derived}; nothing was altered")

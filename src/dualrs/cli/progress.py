@@ -2,20 +2,20 @@
 
 import time
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from dualrs.collect import Progress as Collected
-from dualrs.training.loop import State
-from dualrs.training.processes import is_main
+if TYPE_CHECKING:
+    from dualrs.collect import Progress as Collected
+    from dualrs.training.loop import State
 
 
 class _Bar:
     """A bar with one task, shown while the context is open."""
 
-    def __init__(self, title: str, total: float | None, state: str) -> None:
+    def __init__(self, title: str, total: float | None, state: str, *, passing: bool = False) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(20),
@@ -23,6 +23,7 @@ class _Bar:
             TimeRemainingColumn(),
             TextColumn("left"),
             console=Console(stderr=True),
+            transient=passing,
         )
         self._task = self._progress.add_task(title, total=total, state=state)
         self._fresh = True
@@ -64,7 +65,11 @@ class Bar(_Bar):
         self._inputs = inputs
         self._began = time.perf_counter()
 
-    def update(self, collected: Collected) -> None:
+    def wait(self, what: str) -> None:
+        """Say what is done before the first vote."""
+        self._progress.update(self._task, state=f"0/{self._inputs} inputs · {what}")
+
+    def update(self, collected: "Collected") -> None:
         """Show the present state."""
         if self._fresh:  # starting workers, and checking networks, is no counting
             self._began = time.perf_counter()
@@ -88,14 +93,31 @@ class MeasuringBar(_Bar):
         self._show(self._done, self._images, f"{self._done:,}/{self._images:,} images")
 
 
+class PassingBar(_Bar):
+    """How an examination gets on, one pass after the other; gone when it is over."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title, None, "opening", passing=True)
+        self._progress.disable = not self._progress.console.is_terminal
+        self._pass = ""
+
+    def update(self, what: str, done: int, total: int) -> None:
+        """Show the present state; another pass begins the bar anew."""
+        self._fresh = self._fresh or what != self._pass
+        self._pass = what
+        self._show(done, total, f"{what} · {done:,}/{total:,}")
+
+
 class TrainingBar(_Bar):
     """How a training gets on; of several processes, only the first shows it."""
 
     def __init__(self, title: str) -> None:
+        from dualrs.training.processes import is_main
+
         super().__init__(title, None, "preparing")
         self._progress.disable = not is_main()
 
-    def update(self, state: State) -> None:
+    def update(self, state: "State") -> None:
         """Show the present state; after the last step the result is measured, which takes a while."""
         speed = f"rate {state.rate:.2g} · {state.images_per_second:,.0f} images/s"
         text = f"loss {state.loss:.4f} · {'measuring' if state.step == state.steps else speed}"

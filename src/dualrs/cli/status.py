@@ -6,6 +6,7 @@ from dualrs.cli.durations import duration
 from dualrs.cli.ledgers import LedgerFile
 
 _QUIET = 60.0  # seconds without a write, after which a run may have been stopped
+_PATIENCE = 5.0  # seconds to wait for a write, to tell the speed by
 
 
 def status(ledger: LedgerFile) -> None:
@@ -17,21 +18,23 @@ def status(ledger: LedgerFile) -> None:
     from dualrs.storage.status import last_written, standing, votes_per_second
 
     with Ledger.open(ledger) as opened:
-        run = opened.header
-        now = standing(opened)
-        rate = votes_per_second(opened) if now.done < now.inputs else 0.0
+        run, now = opened.header, standing(opened)
+        plan = f"n {run.n:,}" + (f" · n0 {run.n0:,}" if run.n0 else "") + (" · adaptive" if run.plan.adaptive else "")
+        print(f"{run.contents} · {run.dataset} · {plan} · seed {run.seed} · begun {run.created}")
+        print(
+            f"{now.done:,} of {now.inputs:,} inputs done ({now.done / max(now.inputs, 1):.1%}), {now.votes:,} votes",
+            flush=True,  # what follows may take a while
+        )
+        if now.done == now.inputs:
+            return
         silence = time.time() - last_written(ledger)
-    plan = f"n {run.n:,}" + (f" · n0 {run.n0:,}" if run.n0 else "") + (" · adaptive" if run.plan.adaptive else "")
-    print(f"{run.contents} · {run.dataset} · {plan} · seed {run.seed} · begun {run.created}")
-    print(f"{now.done:,} of {now.inputs:,} inputs done ({now.done / max(now.inputs, 1):.1%}), {now.votes:,} votes")
-    if now.done == now.inputs:
-        return
+        rate = votes_per_second(opened, _PATIENCE) if silence < _QUIET else 0.0
     if rate:
         # What an input takes is told by those that are done, or else by the plan.
         largest = sum(run.plan.votes(stream.part) for stream in run.streams.answers)
         left = (now.inputs * now.votes / now.done if now.done else now.inputs * largest) - now.votes
         print(f"{rate:,.0f} votes/s, about {duration(max(left, 0) / rate)} left")
     elif silence < _QUIET:
-        print(f"last written {duration(silence)} ago")
+        print(f"last written {duration(time.time() - last_written(ledger))} ago")
     else:
         print(f"nothing was written for {duration(silence)}; if it was stopped, go on with: {run.command}")

@@ -37,12 +37,23 @@ def standing(ledger: Ledger) -> Standing:
         return Standing(inputs, done, votes)
 
 
-def votes_per_second(ledger: Ledger, seconds: float = 1.0) -> float:
-    """How fast votes come in just now: from two looks, so many seconds apart."""
-    before, began = next(ledger.database.rows(_VOTES))[0], time.monotonic()
-    time.sleep(seconds)
-    after = next(ledger.database.rows(_VOTES))[0]
-    return float((after - before) / (time.monotonic() - began))
+def votes_per_second(ledger: Ledger, patience: float) -> float:
+    """How fast votes come in just now: those between two commits, over a second or until there is one.
+
+    Zero if none comes within ``patience`` seconds. A commit may take a while, so the time between two is what counts.
+    """
+
+    def look() -> tuple[int, float]:
+        return next(ledger.database.rows(_VOTES))[0], last_written(ledger.path)
+
+    deadline = time.monotonic() + patience
+    votes, when = look()
+    while time.monotonic() < deadline:
+        time.sleep(min(1.0, patience))
+        more, then = look()
+        if more > votes and then > when:
+            return (more - votes) / (then - when)
+    return 0.0
 
 
 def last_written(path: Path) -> float:

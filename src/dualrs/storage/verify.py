@@ -6,14 +6,14 @@ Everything is read raw, row by row, so that one damaged row does not hide the ot
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from dualrs.certificates import Certificate, rule
 from dualrs.errors import DualrsError, LedgerError
-from dualrs.policy import POLICY, Policy, adaptive_policy, read_target
+from dualrs.policy import Policy, adaptive_policy, read_target
 from dualrs.storage.database import Row
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
@@ -23,12 +23,15 @@ from dualrs.votes import Stream, Tally
 TOLERANCE = 1e-9  # relative, on radii: another release of scipy may round the last bits differently
 RADII = ("radius", "r_sigma", "r_c")
 
+_AT_ONCE = 1_000  # rows, or certificates, between two reports
+
 Recorded = Mapping[str, object]  # a row of table certificates by column, whatever damage has put there
+Report = Callable[[str, int, int], None]  # what is done just now, how much of it is through, of how much
 
 
-def verify(ledger: Ledger) -> list[str]:
+def verify(ledger: Ledger, report: Report = lambda what, done, total: None) -> list[str]:
     """Check header, inputs, votes and certificates, and derive every certificate again from its votes."""
-    examination = _Examination(ledger)
+    examination = _Examination(ledger, report)
     try:
         with ledger.snapshot():
             examination.run()
@@ -42,6 +45,7 @@ class _Examination:
     """One pass over a ledger and what it has found so far."""
 
     ledger: Ledger
+    report: Report
     problems: list[str] = field(default_factory=list)
     suspects: set[str] = field(default_factory=set)  # something is wrong with their votes: nothing is derived
     units: Counter[str] = field(default_factory=Counter)  # rows of votes per input
@@ -59,7 +63,10 @@ class _Examination:
         for row in self._rows("SELECT * FROM inputs ORDER BY position, id"):
             known.add(row[0])
             self._sound(self.ledger.rows.input, row)
-        for row in self._rows("SELECT * FROM votes"):
+        total = sum(row[0] for row in self._rows("SELECT count(*) FROM votes"))
+        for number, row in enumerate(self._rows("SELECT * FROM votes")):
+            if number % _AT_ONCE == 0:
+                self.report("reading votes", number, total)
             self.units[row[0]] += 1
             if not self._sound(self._take, row):
                 self.suspects.add(row[0])
@@ -122,13 +129,22 @@ class _Examination:
             self.problems += [f"input {input_id}: {what}" for what in wrong]
 
     def _derive_again(self, recorded: Mapping[str, Recorded]) -> None:
+        header, everything = self.ledger.header, list(recorded.items())
+        for start in range(0, len(everything), _AT_ONCE):
+            self.report("deriving certificates", start, len(everything))
+            self._compare(everything[start : start + _AT_ONCE])
+        if header.looks:
+            self._decide_again(recorded)
+
+    def _compare(self, recorded: Sequence[tuple[str, Recorded]]) -> None:
+        """Derive some certificates again, and note what is recorded otherwise."""
         header = self.ledger.header
-        tallies = [self.tallies[input_id] for input_id in recorded]
+        tallies = [self.tallies[input_id] for input_id, _ in recorded]
         try:
             derived: list[Certificate | str] = list(_certify(header, tallies))
         except DualrsError:  # one input spoils the call for all: find out which
             derived = [_certify_alone(header, tally) for tally in tallies]
-        for (input_id, kept), certificate in zip(recorded.items(), derived, strict=True):
+        for (input_id, kept), certificate in zip(recorded, derived, strict=True):
             if isinstance(certificate, str):
                 self.problems.append(f"input {input_id}: nothing follows from its votes: {certificate}")
                 continue
@@ -136,16 +152,15 @@ class _Examination:
                 value = getattr(certificate, name)
                 if not _same(name, kept[name], value):
                     self.problems.append(f"input {input_id}: {name} is recorded as {kept[name]}, but is {value}")
-        if header.policy == POLICY:
-            self._decide_again(recorded)
 
-    def _decide_again(self, recorded: Iterable[str]) -> None:
+    def _decide_again(self, recorded: Collection[str]) -> None:
         """Whether an adaptive run took the votes that its policy asks for, from the same votes, and no others."""
         header = self.ledger.header
         policy = adaptive_policy(
             header.streams, header.plan, rule(header.rule), header.alpha, read_target(header.target)
         )
-        for input_id in recorded:
+        for number, input_id in enumerate(recorded):
+            self.report("replaying decisions", number, len(recorded))
             if not _taken_by(policy, self.tallies[input_id], self.ledger.rows.answers):
                 self.problems.append(f"input {input_id}: from these votes, the run would have asked for others")
 

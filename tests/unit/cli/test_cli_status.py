@@ -36,7 +36,7 @@ def test_finished_run(dualrs, two_stages):
     assert second.startswith("12 of 12 inputs done (100.0%), ")
 
 
-def test_run_that_goes_on_elsewhere(dualrs, folder):
+def test_run_that_goes_on_elsewhere(dualrs, folder, monkeypatch):
     with (folder / "net.py").open("a") as file:
         file.write(PAUSED)
     ledger = folder / "labels.ledger"
@@ -59,6 +59,7 @@ def test_run_that_goes_on_elsewhere(dualrs, folder):
     assert "votes/s, about " in third
     assert third.endswith(" left")
 
+    monkeypatch.setattr(sys.modules["dualrs.cli.status"], "_PATIENCE", 1.0)  # nothing will come
     code, out, err = dualrs("status", ledger)
     assert "last written " in out
     os.utime(ledger, (0, 0))
