@@ -3,13 +3,21 @@
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import engine, reading, rules
+from benchmarks import adaptive, engine, reading, rules
 
 
 def main() -> None:
     table = Table("benchmark", "measured", "wanted")
     console = Console()
-    for benchmark in (rules.four_rules, reading.comparison, engine.overhead, engine.packing):
+    for benchmark in (
+        rules.four_rules,
+        reading.comparison,
+        engine.overhead,
+        engine.packing,
+        engine.compiled,
+        adaptive.growth,
+        adaptive.cost_of_a_certificate,
+    ):
         with console.status(f"{benchmark.__module__}.{benchmark.__name__}"):
             for row in benchmark():
                 table.add_row(*row)

@@ -40,6 +40,7 @@ class Aces(SmoothedModel):
         batch_size: int = BATCH_SIZE,
         device: str | torch.device | None = None,
         dtype: str = "float32",
+        compile: bool = False,
         share: bool = True,
     ) -> None:
         self.sigmas = (check_sigma(sigma),)
@@ -50,7 +51,7 @@ class Aces(SmoothedModel):
         self.selector = NoisyModel(
             "selector", EntropyBins(classifier if selector is None else selector, self.thresholds)
         )
-        super().__init__(batch_size=batch_size, device=device, dtype=dtype, share=share)
+        super().__init__(batch_size=batch_size, device=device, dtype=dtype, compile=compile, share=share)
 
     @property
     def models(self) -> dict[Slot, NoisyModel]:

@@ -13,7 +13,7 @@ import numpy as np
 from dualrs.data.images import Pixels
 from dualrs.errors import BadImage
 from dualrs.policy import Policy, Wanted
-from dualrs.sampling.engine import Engine
+from dualrs.sampling.counting import Counting
 from dualrs.votes import Counts, SamplingPlan, Tally, Unit
 
 
@@ -68,7 +68,7 @@ Report = Callable[[Progress], None]
 class Member:
     """A model in a collection, what it wants to know of every input, and where its votes go."""
 
-    engine: Engine
+    engine: Counting
     policy: Policy
     plan: SamplingPlan
     finish: Finish
@@ -173,7 +173,7 @@ def _of_member(number: int, unit: Unit) -> Unit:
 
 
 def collect(
-    engine: Engine,
+    engine: Counting,
     inputs: Iterable[Input],
     policy: Policy,
     plan: SamplingPlan,

@@ -117,3 +117,7 @@ class InputQuantized(DualrsWarning):
 
 class RoundingDependent(DualrsWarning):
     """Logits, though no answer, differ in the last bits with the place in the batch or from call to call."""
+
+
+class NotCompiled(DualrsWarning):
+    """Torch could not compile a network, which runs as it is: the votes are the same, and slower."""

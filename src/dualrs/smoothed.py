@@ -29,6 +29,7 @@ from dualrs.data.images import as_pixels, content_id
 from dualrs.errors import BadModel, BadSetting
 from dualrs.models.noisy import NoisyModel
 from dualrs.policy import Grid, Policy, Target, adaptive_policy, certify_policy, predict_policy
+from dualrs.sampling.counting import Counting
 from dualrs.sampling.engine import BATCH_SIZE, Engine, Slot
 from dualrs.sampling.noise import check_sigma
 from dualrs.theory.looks import planned_looks
@@ -43,15 +44,21 @@ class SmoothedModel(ABC):
     """Common ground of one and two stages: networks at their sigmas, an engine, certify and predict.
 
     ``batch_size`` is the fixed shape of every batch (smaller if memory asks for it), ``device`` where the networks
-    run (by default where they are), ``dtype`` the precision: "float32", "bfloat16" or "float16".
+    run (by default where they are), ``dtype`` the precision: "float32", "bfloat16" or "float16". ``compile`` has torch
+    compile the networks, in place; where it cannot, they run as they are.
     """
 
     sigmas: tuple[float, ...]
     sigma_e: float | None
     thresholds: tuple[float, ...] = ()  # of an entropy: of ACES alone
+    engine: Counting  # this process's own, unless workers take its place
 
-    def __init__(self, *, batch_size: int, device: str | torch.device | None, dtype: str, share: bool = True) -> None:
-        self.engine = Engine(self.models, batch_size=batch_size, device=device, dtype=dtype, share=share)
+    def __init__(
+        self, *, batch_size: int, device: str | torch.device | None, dtype: str, compile: bool, share: bool = True
+    ) -> None:
+        self.engine = Engine(
+            self.models, batch_size=batch_size, device=device, dtype=dtype, compile=compile, share=share
+        )
 
     @property
     @abstractmethod
@@ -153,11 +160,12 @@ class Smoothed(SmoothedModel):
         batch_size: int = BATCH_SIZE,
         device: str | torch.device | None = None,
         dtype: str = "float32",
+        compile: bool = False,
     ) -> None:
         self.sigmas = (check_sigma(sigma),)
         self.sigma_e = None
         self.classifier = NoisyModel("classifier", classifier)
-        super().__init__(batch_size=batch_size, device=device, dtype=dtype)
+        super().__init__(batch_size=batch_size, device=device, dtype=dtype, compile=compile)
 
     @property
     def models(self) -> dict[Slot, NoisyModel]:
@@ -212,12 +220,13 @@ class DualSmoothed(SmoothedModel):
         batch_size: int = BATCH_SIZE,
         device: str | torch.device | None = None,
         dtype: str = "float32",
+        compile: bool = False,
         share: bool = True,
     ) -> None:
         self.sigmas, self.experts = _experts(classifier, sigmas)
         self._sigma_e = self.sigma_e = _check_sigma_e(sigma_e, self.sigmas)
         self.router = NoisyModel("router", router)
-        super().__init__(batch_size=batch_size, device=device, dtype=dtype, share=share)
+        super().__init__(batch_size=batch_size, device=device, dtype=dtype, compile=compile, share=share)
 
     @property
     def models(self) -> dict[Slot, NoisyModel]:
@@ -269,12 +278,13 @@ class Pool(SmoothedModel):
         batch_size: int = BATCH_SIZE,
         device: str | torch.device | None = None,
         dtype: str = "float32",
+        compile: bool = False,
     ) -> None:
         self.sigmas, self.experts = _experts(classifier, sigmas)
         self.sigma_e = None
         if not self.sigmas:
             raise BadSetting("a pool needs at least one sigma")
-        super().__init__(batch_size=batch_size, device=device, dtype=dtype)
+        super().__init__(batch_size=batch_size, device=device, dtype=dtype, compile=compile)
 
     @property
     def models(self) -> dict[Slot, NoisyModel]:
@@ -299,11 +309,12 @@ class RouterAlone(SmoothedModel):
         batch_size: int = BATCH_SIZE,
         device: str | torch.device | None = None,
         dtype: str = "float32",
+        compile: bool = False,
     ) -> None:
         self.sigmas = _candidates(sigmas)
         self._sigma_e = self.sigma_e = _check_sigma_e(sigma_e, self.sigmas)
         self.router = NoisyModel("router", router)
-        super().__init__(batch_size=batch_size, device=device, dtype=dtype)
+        super().__init__(batch_size=batch_size, device=device, dtype=dtype, compile=compile)
 
     @property
     def models(self) -> dict[Slot, NoisyModel]:

@@ -10,6 +10,7 @@ from typer import Option
 from dualrs.cli.options import (
     NETWORKS,
     BatchSize,
+    Compile,
     Crop,
     Data,
     Device,
@@ -42,6 +43,7 @@ def assign(
     batch_size: BatchSize = None,
     device: Device = None,
     dtype: Dtype = None,
+    compile: Compile = False,
     workers: WorkerCount = None,
     ray: RayAddress = None,
 ) -> None:
@@ -71,7 +73,7 @@ def assign(
         Networks(here)(str(from_here(router, here))),
         numbers(sigmas, "--sigmas") or [],
         sigma_e,
-        **given(batch_size=batch_size, device=spread.local_device, dtype=dtype),
+        **given(batch_size=batch_size, device=spread.local_device, dtype=dtype, compile=compile),
     )
     dataset = build_data(DataSection(source=str(data), resize=resize, crop=crop), here)
     indices = parse_inputs(inputs, len(dataset.ids))

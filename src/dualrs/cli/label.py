@@ -10,6 +10,7 @@ from typer import Option
 from dualrs.cli.options import (
     BatchSize,
     Classifier,
+    Compile,
     Crop,
     Data,
     Device,
@@ -51,6 +52,7 @@ def label(
     batch_size: BatchSize = None,
     device: Device = None,
     dtype: Dtype = None,
+    compile: Compile = False,
     workers: WorkerCount = None,
     ray: RayAddress = None,
 ) -> None:
@@ -82,7 +84,7 @@ def label(
         if experts is None
         else {float(sigma): network(str(reference)) for sigma, reference in experts.items()},
         numbers(sigmas, "--sigmas") or [],
-        **given(batch_size=batch_size, device=spread.local_device, dtype=dtype),
+        **given(batch_size=batch_size, device=spread.local_device, dtype=dtype, compile=compile),
     )
     dataset = build_data(DataSection(source=str(data), resize=resize, crop=crop), here)
     indices = parse_inputs(inputs, len(dataset.ids))

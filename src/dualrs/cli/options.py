@@ -123,6 +123,15 @@ Device = Annotated[
     str | None, Option(help="cpu, cuda, mps; where the networks are by default.", rich_help_panel=ENGINE)
 ]
 Dtype = Annotated[str | None, Option(help="float32 (default), bfloat16 or float16.", rich_help_panel=ENGINE)]
+Compile = Annotated[
+    bool,
+    Option(
+        "--compile",
+        help="Have torch compile the networks: half a minute or so at the start, then faster batches. Needs a C++ "
+        "compiler on the CPU; without one the networks run as they are.",
+        rich_help_panel=ENGINE,
+    ),
+]
 WorkerCount = Annotated[
     int | None,
     Option(

@@ -7,7 +7,20 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from dualrs.cli.options import N0, Alpha, BatchSize, Device, Dtype, Inputs, N, RayAddress, Reuse, Seed, WorkerCount
+from dualrs.cli.options import (
+    N0,
+    Alpha,
+    BatchSize,
+    Compile,
+    Device,
+    Dtype,
+    Inputs,
+    N,
+    RayAddress,
+    Reuse,
+    Seed,
+    WorkerCount,
+)
 from dualrs.cli.workers import Spread
 from dualrs.errors import BadRecipe, BadSetting
 
@@ -28,6 +41,7 @@ def panel(
     batch_size: BatchSize = None,
     device: Device = None,
     dtype: Dtype = None,
+    compile: Compile = False,
     workers: WorkerCount = None,
     ray: RayAddress = None,
 ) -> None:
@@ -53,7 +67,7 @@ def panel(
     settings = {"n": n, "n0": n0, "alpha": alpha, "seed": seed}
     given: dict[str, dict[str, Any]] = {
         "certify": settings,
-        "engine": {"batch_size": batch_size, "device": device, "dtype": dtype},
+        "engine": {"batch_size": batch_size, "device": device, "dtype": dtype, "compile": compile or None},
     }
     loaded = [load_recipe(None, given, bundle=path) if path.is_dir() else load_recipe(path, given) for path in recipes]
     first = loaded[0]

@@ -17,6 +17,7 @@ from dualrs.cli.options import (
     BatchSize,
     Bundle,
     Classifier,
+    Compile,
     Core,
     Crop,
     Data,
@@ -95,6 +96,7 @@ def certify(
     batch_size: BatchSize = None,
     device: Device = None,
     dtype: Dtype = None,
+    compile: Compile = False,
     workers: WorkerCount = None,
     ray: RayAddress = None,
 ) -> None:
@@ -108,7 +110,7 @@ def certify(
     """
     loaded = _load(
         recipe, model, router, classifier, expert, sigmas, sigma_e, sigma, data, resize, crop, batch_size,
-        device, dtype,
+        device, dtype, compile,
         certify={
             "n": n, "n0": n0, "alpha": alpha, "rule": rule, "budget": "adaptive" if adaptive else None,
             "radii": numbers(radii, "--radii"), "tolerance": tolerance, "seed": seed,
@@ -177,6 +179,7 @@ def predict(
     batch_size: BatchSize = None,
     device: Device = None,
     dtype: Dtype = None,
+    compile: Compile = False,
 ) -> None:
     """Classify inputs without a radius: far fewer votes, wrong with probability at most alpha per input.
 
@@ -184,7 +187,7 @@ def predict(
     """
     loaded = _load(
         recipe, model, router, classifier, expert, sigmas, sigma_e, sigma, data, resize, crop, batch_size,
-        device, dtype,
+        device, dtype, compile,
         certify={"alpha": alpha, "seed": seed},
     )  # fmt: skip
     smoothed, dataset = _build(loaded, recipe)
@@ -229,6 +232,7 @@ def _load(
     batch_size: int | None,
     device: str | None,
     dtype: str | None,
+    compile: bool,
     certify: dict[str, Any],
     core: str | None = None,
     thresholds: str | None = None,
@@ -248,7 +252,7 @@ def _load(
         "thresholds": numbers(thresholds, "--thresholds"),
         "selector": from_here(selector, here),
     }
-    engine = {"batch_size": batch_size, "device": device, "dtype": dtype}
+    engine = {"batch_size": batch_size, "device": device, "dtype": dtype, "compile": compile or None}
     images = {"source": from_here(data, here), "resize": resize, "crop": crop}
     overrides: dict[str, Mapping[str, Any]] = {"model": model, "data": images, "certify": certify, "engine": engine}
     return load_recipe(recipe, overrides, bundle=bundle)

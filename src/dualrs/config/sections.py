@@ -92,6 +92,7 @@ class EngineSection(Section):
     batch_size: int = Field(default=256, ge=1)
     device: str | None = None
     dtype: str = "float32"
+    compile: bool = False
 
 
 class StartSection(Section):

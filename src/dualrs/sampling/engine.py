@@ -9,12 +9,12 @@ Noise is addressed (see `noise`), so votes do not depend on any of this. Threads
 where that runs on another device; on the CPU, where both want the same cores, in turn with it.
 """
 
-import os
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Protocol
 
@@ -23,7 +23,8 @@ import torch
 from torch import Tensor
 
 from dualrs.data.images import LEVELS, Pixels
-from dualrs.errors import BadModel, BadSetting, NonFiniteLogits, OutOfMemory
+from dualrs.errors import BadModel, BadSetting, NonFiniteLogits, NotCompiled, OutOfMemory
+from dualrs.models.compiled import compile_parts, is_compilers
 from dualrs.models.denoise import answer_together
 from dualrs.models.hardware import DTYPES, autocast, check_dtype, open_device
 from dualrs.models.noisy import NoisyModel
@@ -34,7 +35,7 @@ from dualrs.votes import BLOCK, Counts, Part, Stage, Stream, Unit
 
 BATCH_SIZE = 256
 _AHEAD = 3  # batches that are packed, and their noise drawn, before the network wants them
-_THREADS = min(8, os.cpu_count() or 1)
+_MOST_THREADS = 8  # that draw noise; fewer where torch has a smaller share of the cores
 
 Slot = tuple[Stage, float]  # which network: of a stage, at a sigma
 NetworkKey = tuple[int, float | None]
@@ -62,7 +63,8 @@ class Engine:
 
     ``models`` maps (stage, sigma) to the network that votes there. ``batch_size`` is halved at first use until the
     networks fit into memory, and is the shape of every batch from then on. With ``share``, an expert at the router's
-    sigma votes on the router's own noisy copies, which are then drawn and denoised once for both.
+    sigma votes on the router's own noisy copies, which are then drawn and denoised once for both. With ``compile``,
+    torch compiles the networks in place.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Engine:
         batch_size: int = BATCH_SIZE,
         device: str | torch.device | None = None,
         dtype: str = "float32",
+        compile: bool = False,
         share: bool = True,
     ) -> None:
         if batch_size < 1:
@@ -85,6 +88,11 @@ class Engine:
         self.device = _choose_device(device, self.models.values())
         for model in self.models.values():
             model.module.to(self.device)
+        self.compile = compile
+        self._eager = False  # ignore what is compiled, as torch cannot do it here
+        if compile:
+            for module in {model.module for model in self.models.values()}:
+                compile_parts(module)
         self.answers: dict[Slot, int] = {}
 
     @property
@@ -125,6 +133,9 @@ class Engine:
                 with self._inference():
                     return check_behaviour(model, self._to_network(rows, pixels.shape), sigma, DTYPES[self.dtype])
             except (RuntimeError, MemoryError) as error:
+                if self.compile and is_compilers(error):
+                    self._do_without_compiler(model.name, error)
+                    continue
                 if not _is_out_of_memory(error):
                     raise
                 if self._shape_is_fixed or self.batch_size == 1:
@@ -133,6 +144,13 @@ class Engine:
                         "free memory, or start a new run with a smaller batch size"
                     ) from error
             self.batch_size //= 2
+
+    def _do_without_compiler(self, name: str, error: BaseException) -> None:
+        self.compile, self._eager = False, True
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        warnings.warn(
+            NotCompiled(f"torch cannot compile the {name} here ({reason}); networks run as they are"), stacklevel=2
+        )
 
     def run(self, work: Work, seed: int, *others: "Engine") -> None:
         """Count every unit that the work names, until it names no more; ``seed`` addresses the noise.
@@ -148,8 +166,9 @@ class Engine:
         lanes: Lanes = {}
         ahead: deque[tuple[Lane, list[Run], list[Piece]]] = deque()
         depth = 1 if self.device.type == "cpu" else _AHEAD
+        threads = min(_MOST_THREADS, torch.get_num_threads())
 
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="dualrs-noise") as pool:
+        with ThreadPoolExecutor(threads, thread_name_prefix="dualrs-noise") as pool:
             noise = NoiseRows(seed, self.batch_size, pool)
             try:
                 while True:
@@ -237,7 +256,8 @@ class Engine:
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """No gradients; reduced precision if asked for."""
-        with torch.inference_mode(), autocast(self.device, self.dtype):
+        compiler = torch.compiler.set_stance("force_eager") if self._eager else nullcontext()
+        with torch.inference_mode(), autocast(self.device, self.dtype), compiler:
             yield
 
 

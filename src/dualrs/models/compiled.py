@@ -1,0 +1,22 @@
+"""Compiled networks: torch makes machine code for them at first use, which pays in runs of more than a few minutes."""
+
+from torch import nn
+
+from dualrs.models.denoise import Behind
+
+
+def compile_parts(module: nn.Module) -> None:
+    """Have torch compile a module at its first call, in place: it keeps its class, its parts and its weights.
+
+    What stands behind a denoiser is compiled apart from it, because models that vote together share one.
+    """
+    if isinstance(module, Behind):
+        for part in module.children():
+            compile_parts(part)
+    else:
+        module.compile()
+
+
+def is_compilers(error: BaseException) -> bool:
+    """Whether an error is of the compiler (none installed, say), and not of the network."""
+    return type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
