@@ -91,7 +91,7 @@ def timed(make: Callable[[], SmoothedModel], job: Job, workers: int, folder: Pat
     )  # fmt: skip
     try:
         with Workers(model.engine, count=workers) as staff:
-            model.engine = staff.executor  # type: ignore[assignment]
+            model.engine = staff.executor
 
             def report(progress: Progress) -> None:
                 seen.append((time.perf_counter(), time.process_time(), progress.votes, progress.inputs))

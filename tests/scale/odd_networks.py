@@ -101,6 +101,21 @@ class Different(Exact):
         return super().forward(x).roll(self.shift, dims=1)
 
 
+class Answering(nn.Module):
+    """Always gives one answer; another once it is compiled."""
+
+    def __init__(self):
+        super().__init__()
+        self.answer = 0
+        self.eval()
+
+    def compile(self):
+        self.answer = 1
+
+    def forward(self, x):
+        return nn.functional.one_hot(torch.full((len(x),), self.answer), 3).double()
+
+
 class Starving(Exact):
     """Runs out of memory in every process, once it has been tried."""
 

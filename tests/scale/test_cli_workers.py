@@ -165,8 +165,12 @@ def test_certificates_and_assigned_sigmas_come_from_workers_too(folder, dualrs):
     commands = {
         "certify": ("certify", *two, "--classifier", "networks.py:classifier", *common, "--adaptive"),
         "assign": ("assign", *two, *common),
+        "aces": (
+            *("certify", "--classifier", "networks.py:classifier", "--core", "networks.py:router", "--sigma", "0.5"),
+            *("--thresholds", "0.2,0.6", "--rule", "aces-0.6", *common),
+        ),
     }
-    with connected(import_ray(), 1, None, 0):  # once for both
+    with connected(import_ray(), 1, None, 0):  # once for all
         for name, command in commands.items():
             code, _, err = dualrs(*command, "-o", f"{name}.ledger", "--workers", "1")
             assert code == 0, err
@@ -175,13 +179,14 @@ def test_certificates_and_assigned_sigmas_come_from_workers_too(folder, dualrs):
         assert rows(folder / f"{name}.ledger") == rows(folder / "alone.ledger")
         (folder / "alone.ledger").unlink()
         assert dualrs("verify", f"{name}.ledger")[0] == 0
+    assert {row[3] for row in rows(folder / "aces.ledger")} == {0.0, 0.5}, "the core answers some inputs"
 
 
 def test_missing_ray_is_one_sentence(folder, dualrs, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     code, _, err = dualrs(*LABEL, "-o", "run.ledger", "--workers", "2")
     assert code == 2
-    assert "error: working with several workers needs the package ray" in err
+    assert err.startswith("error: working with several workers needs the package ray")
     assert "pip install 'dualrs[scale]'" in err
     assert not (folder / "run.ledger").exists()
 

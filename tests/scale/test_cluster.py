@@ -62,3 +62,11 @@ def test_cluster_that_is_not_there_is_named(address):
     sentence = rf"no Ray cluster to join at {address} .*ray start --head"
     with pytest.raises(WorkersFailed, match=sentence), connected(import_ray(), None, address, 0):
         pass
+
+
+def test_cluster_that_has_gone_is_not_waited_for(monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")  # what Ray takes auto for
+    sentence = r"no Ray cluster to join at auto .*refused.*RAY_AUTH_MODE=token"
+    with pytest.raises(WorkersFailed, match=sentence), connected(import_ray(), None, "auto", 0):
+        pass

@@ -5,23 +5,25 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
 import pytest
-from odd_networks import SEED, SIGMA, Asking, Exact, Poisoned, Starving, alone, engine, images, same_counts
+from odd_networks import SEED, SIGMA, Answering, Asking, Exact, Poisoned, Starving, alone, engine, images, same_counts
 
 from dualrs.errors import BadModel, OutOfMemory
 from dualrs.models.noisy import NoisyModel
+from dualrs.sampling import batches
+from dualrs.sampling.noise import draw_block
 from dualrs.scale.networks import pack_networks, unpack_networks
-from dualrs.scale.parcels import Parcel, Settings
+from dualrs.scale.parcels import Format, Parcel, Settings
 from dualrs.scale.voter import Voter
 from dualrs.votes import Stage
 
 cloudpickle = pytest.importorskip("ray.cloudpickle", reason="dualrs[scale] is not installed")
 
 
-def voter(network, picture):
+def voter(network, picture, compile=False):
     """A worker with one network, and what it says of itself."""
     made = engine(network)
-    worker = Voter(pack_networks([made.models], cloudpickle), ["float32"], "cpu", 1)
-    (ready,) = worker.prepare(picture, [Settings(0, 50, True, made.noise)])
+    worker = Voter(pack_networks([made.models], cloudpickle), [Format("float32", compile)], "cpu", 1)
+    (ready,) = worker.prepare([Settings(0, 50, True, made.noise, picture)])
     return worker, ready
 
 
@@ -70,6 +72,28 @@ def test_only_the_poisoned_input_fails_and_the_worker_goes_on():
     del work.images["image 13"]
     same_counts(alone(work), work)
     assert vote(worker, ready, Asking({"another": work.images["image 1"]}), 1) == {}
+
+
+def test_worker_has_networks_compiled_where_the_driver_has():
+    work = Asking(images(5))
+    picture = work.images["image 0"]
+    for compile in (False, True):
+        _, ready = voter(Answering(), picture, compile)
+        assert ready.trial[Stage.CLASS, SIGMA][0].tolist() == ([0, 50, 0] if compile else [50, 0, 0])
+
+
+def test_worker_with_one_core_draws_noise_with_one_thread(monkeypatch):
+    seen = set()
+
+    def draw(*address):
+        seen.add(threading.current_thread().name)
+        return draw_block(*address)
+
+    work = Asking(images(20))
+    worker, ready = voter(Exact(), work.images["image 0"])
+    monkeypatch.setattr(batches, "draw_block", draw)
+    assert vote(worker, ready, work, 20) == {}
+    assert len(seen) == 1
 
 
 def test_out_of_memory_is_handed_to_every_parcel():

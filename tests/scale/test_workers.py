@@ -31,7 +31,7 @@ from odd_networks import (
 )
 from processes import voters
 
-from dualrs import DualSmoothed
+from dualrs import DualSmoothed, Smoothed
 from dualrs.data.dataset import ArrayDataset
 from dualrs.errors import InputsFailed, WorkersFailed
 from dualrs.jobs import Certification, certify_together
@@ -183,6 +183,43 @@ def test_models_that_vote_together_have_the_votes_of_one_process(cluster, tmp_pa
     expected = certify(duals(), tmp_path / "alone")
     assert found == expected
     assert {row[3] for row in expected[0] if row[1] == "class"} == {0.25, 0.5}, "both experts are asked"
+
+
+def test_poisoned_first_input_stops_no_other(cluster, tmp_path):
+    """The networks are tried on another input then, each on one of its own, by new workers too."""
+    dataset = ArrayDataset(np.stack(list(images(12, odd=0).values())), [0] * 12, name="random")
+    killed = []
+
+    def certify(models, folder, indices, report=None):
+        folder.mkdir()
+        paths = [folder / "0", folder / "1"]
+        wanted = [Certification(m, m.rule(), path) for m, path in zip(models, paths, strict=True)]
+        settings = {"plan": SamplingPlan(100, 1500), "alpha": 0.01, "seed": SEED, "indices": indices}
+        try:
+            certify_together(wanted, dataset, **settings, report=report)
+        finally:
+            results.append([[row for row in rows(path) if row[0] != "0"] for path in paths])
+
+    def kill(progress):
+        if progress.votes and not killed:  # all: to end the job, others must be found to count alike
+            killed.extend(voters(os.getpid()))
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+
+    def models():
+        return [Smoothed(network, SIGMA, batch_size=50) for network in (Exact(pause=0.01), Poisoned(seed=4))]
+
+    results = []
+    there = models()
+    with Workers(*(model.engine for model in there), count=2) as workers:
+        for model, executor in zip(there, workers.executors, strict=True):
+            model.engine = executor
+        with pytest.raises(InputsFailed) as caught:
+            certify(there, tmp_path / "workers", range(12), kill)
+        assert list(caught.value.failures) == ["0"]
+        assert len(killed) == 2
+    certify(models(), tmp_path / "alone", range(1, 12))
+    assert results[0] == results[1]
 
 
 def rows(path):

@@ -19,10 +19,20 @@ class Spread:
     ray: str | None
     device: str | None
 
+    def __post_init__(self) -> None:
+        if self._asked:  # say that Ray is missing before networks and data are loaded
+            from dualrs.scale.cluster import import_ray
+
+            import_ray()
+
+    @property
+    def _asked(self) -> bool:
+        return self.workers is not None or self.ray is not None
+
     @property
     def local_device(self) -> str | None:
         """Where this process puts its own networks: where they are if it only sends them to workers."""
-        return self.device if self.workers is None and self.ray is None else None
+        return None if self._asked else self.device
 
     def local(self, recipe: "Recipe") -> "Recipe":
         """A recipe with this process's own device."""
@@ -32,14 +42,15 @@ class Spread:
     @contextmanager
     def over(self, bar: "Bar", *models: "SmoothedModel") -> Iterator[None]:
         """Have the votes of some models counted by workers, if any are asked for, and their number shown."""
-        if self.workers is None and self.ray is None:
+        if not self._asked:
             yield
             return
         from dualrs.scale.workers import Workers
 
+        bar.wait("starting workers")
         engines = [model.engine for model in models]
         with Workers(*engines, count=self.workers, address=self.ray, device=self.device) as workers:
             bar.workers = workers
             for model, executor in zip(models, workers.executors, strict=True):
-                model.engine = executor  # type: ignore[assignment]
+                model.engine = executor
             yield

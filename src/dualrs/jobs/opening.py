@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,14 @@ import numpy as np
 from dualrs.collect import Input
 from dualrs.data.dataset import Dataset
 from dualrs.data.images import Pixels
-from dualrs.errors import BadSetting, ForeignLedger
+from dualrs.errors import BadSetting, ForeignLedger, NonFiniteLogits
 from dualrs.policy import POLICY, Target
 from dualrs.smoothed import SmoothedModel
 from dualrs.storage.header import NEEDED, Header
 from dualrs.storage.ledger import Ledger
 from dualrs.votes import Counts, SamplingPlan, Stage, Stream, Unit
+
+_TRIED = 3  # inputs, before networks that fail on every one of them are refused
 
 
 def header_of(
@@ -44,8 +47,7 @@ def header_of(
     if earlier is not None:
         model.engine.keep_shape(earlier.batch_size)
         model.engine.keep_noise(earlier.noise)
-    first = dataset.image(indices[0])
-    model.engine.prepare(first)
+    tried = _preflight(model, dataset, indices)
     return Header(
         rule=rule,
         alpha=alpha,
@@ -55,7 +57,7 @@ def header_of(
         sigmas=model.sigmas,
         sigma_e=model.sigma_e,
         classes=model.streams.classes,
-        image_shape=first.shape,
+        image_shape=tried.shape,
         batch_size=model.engine.batch_size,
         dtype=model.engine.dtype,
         device=model.engine.device.type,
@@ -72,6 +74,27 @@ def header_of(
         command=command,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
+
+
+def _preflight(model: SmoothedModel, dataset: Dataset, indices: Sequence[int]) -> Pixels:
+    """Have the networks tried on the first input, or on the next if that alone is to blame; the image that served.
+
+    An input without finite logits says nothing against the network, and what becomes of it is settled when its turn
+    comes: workers leave it out, one process stops there and names it.
+    """
+    failures: dict[str, NonFiniteLogits] = {}
+    for index in islice(dict.fromkeys(indices), _TRIED):
+        pixels = dataset.image(index)
+        try:
+            model.engine.prepare(pixels)
+        except NonFiniteLogits as error:
+            failures[dataset.ids[index]] = error
+        else:
+            return pixels
+    first = next(iter(failures.values()))
+    raise NonFiniteLogits(
+        f"{first}, of every input tried ({', '.join(failures)}); check the network's weights and precision"
+    ) from first
 
 
 @contextmanager

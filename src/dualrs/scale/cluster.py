@@ -19,8 +19,13 @@ from dualrs.extras import need
 _STORE = 200 << 20  # bytes of shared memory for parcels under way; networks come on top
 _PATIENCE = 10.0  # seconds until a machine must have answered
 
-# Nothing is reported to Ray's makers, and a process that is given no GPU keeps its view of them as it was.
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+# Nothing is reported to Ray's makers, a process that is given no GPU keeps its view of them as it was, and an error of
+# one worker that nobody waits for, since another had it too, is not printed.
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -82,15 +87,33 @@ def _join(ray: Any, address: str) -> None:
             "ledger is written there"
         )
     try:
-        if address != "auto":  # Ray itself would go on trying for a quarter of an hour
-            host, _, port = address.rpartition(":")
-            socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, RuntimeError, ValueError) as error:
+        ray.init(address=_knock(ray, address), log_to_driver=False, logging_level=logging.ERROR)
+    except Exception as error:  # whatever Ray has to say
         raise WorkersFailed(
             f"there is no Ray cluster to join at {address} ({first_line(error)}); start one with `ray start --head`, "
-            "and `ray start --address HOST:PORT` on every other machine"
+            "and `ray start --address HOST:PORT` on every other machine. Where one runs that asks for a token, say "
+            "RAY_AUTH_MODE=token in the environment, so that Ray shows yours"
         ) from error
+
+
+def _knock(ray: Any, address: str) -> str | None:
+    """What to tell Ray, once something answers there: by itself, it would go on trying for a quarter of an hour.
+
+    For auto that is nothing: it joins the cluster that RAY_ADDRESS names, or that was started here last. Told "auto",
+    it might join one that another run has started for itself alone.
+    """
+    place: str | None = address
+    if address == "auto":
+        services: Any = getattr(getattr(ray, "_private", None), "services", None)
+        find = getattr(services, "canonicalize_bootstrap_address", None)
+        if find is None:  # another version: it may try
+            return address
+        place = find(None)
+        if place is None:
+            raise ConnectionError("none was started on this machine")
+    host, _, port = str(place).rpartition(":")
+    socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
+    return None if address == "auto" else address
 
 
 def _start(ray: Any, workers: int, store: int, folder: str) -> None:
@@ -99,7 +122,7 @@ def _start(ray: Any, workers: int, store: int, folder: str) -> None:
             address="local", num_cpus=max(workers, cores()), object_store_memory=store, include_dashboard=False,
             log_to_driver=False, logging_level=logging.ERROR, _temp_dir=folder,
         )  # fmt: skip
-    except (OSError, RuntimeError, ValueError) as error:
+    except Exception as error:  # whatever Ray has to say, as when it takes too long
         raise WorkersFailed(f"Ray could not be started on this machine: {first_line(error)}") from error
 
 

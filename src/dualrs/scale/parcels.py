@@ -62,6 +62,13 @@ class Counted(NamedTuple):
         return found
 
 
+class Format(NamedTuple):
+    """How a worker runs the networks of one model."""
+
+    dtype: str
+    compile: bool
+
+
 class Settings(NamedTuple):
     """How the networks of one model are to be tried; with ``keep``, at this very batch size, which must fit."""
 
@@ -69,6 +76,7 @@ class Settings(NamedTuple):
     batch_size: int
     keep: bool
     noise: str
+    image: Pixels
 
 
 class Ready(NamedTuple):
@@ -76,6 +84,6 @@ class Ready(NamedTuple):
 
     batch_size: int
     answers: Answers
-    trial: dict[Slot, Counts]  # counts on a given image under given noise: every worker's must be equal
+    trial: dict[Slot, Counts]  # counts on that image under given noise: every worker's must be equal
     warnings: list[Warning]
     host: str

@@ -23,22 +23,22 @@ from dualrs.errors import NonFiniteLogits
 from dualrs.models.hardware import keep_memory
 from dualrs.sampling.engine import Engine, Slot, Work
 from dualrs.scale.networks import unpack_networks
-from dualrs.scale.parcels import Counted, Parcel, Ready, Settings
+from dualrs.scale.parcels import Counted, Format, Parcel, Ready, Settings
 from dualrs.votes import Counts, Part, Stream, Unit
 
 
 class Voter:
     """Holds the networks of a run. Called from several threads of Ray; one thread of its own does all the work."""
 
-    def __init__(self, networks: bytes, dtypes: list[str], device: str, threads: int | None) -> None:
-        self._packed, self._dtypes, self._device, self._threads = networks, dtypes, device, threads
+    def __init__(self, networks: bytes, formats: list[Format], device: str, threads: int | None) -> None:
+        self._packed, self._formats, self._device, self._threads = networks, formats, device, threads
         self._hand = ThreadPoolExecutor(1, thread_name_prefix="dualrs-voter")
         self._desk = _Desk()
         self._engines: list[Engine] = []
 
-    def prepare(self, pixels: Pixels, wanted: list[Settings]) -> list[Ready]:
-        """Load the networks, and try those of some models on an image."""
-        return self._hand.submit(self._prepare, pixels, wanted).result()
+    def prepare(self, wanted: list[Settings]) -> list[Ready]:
+        """Load the networks, and try those of some models."""
+        return self._hand.submit(self._prepare, wanted).result()
 
     def vote(self, parcel: Parcel) -> Counted:
         """Count the units of a parcel, together with those of others that wait."""
@@ -47,7 +47,7 @@ class Voter:
         self._hand.submit(self._serve)
         return errand.counted.result()
 
-    def _prepare(self, pixels: Pixels, wanted: list[Settings]) -> list[Ready]:
+    def _prepare(self, wanted: list[Settings]) -> list[Ready]:
         if not self._engines:
             keep_memory()
             if self._threads is not None:
@@ -55,23 +55,23 @@ class Voter:
             networks = unpack_networks(self._packed)
             self._packed = b""
             self._engines = [
-                Engine(models, device=self._device, dtype=dtype)
-                for models, dtype in zip(networks, self._dtypes, strict=True)
+                Engine(models, device=self._device, dtype=wanted.dtype, compile=wanted.compile)
+                for models, wanted in zip(networks, self._formats, strict=True)
             ]
-        return [self._try(pixels, settings) for settings in wanted]
+        return [self._try(settings) for settings in wanted]
 
-    def _try(self, pixels: Pixels, wanted: Settings) -> Ready:
+    def _try(self, wanted: Settings) -> Ready:
         engine = self._engines[wanted.number]
         if wanted.keep:
             engine.keep_shape(wanted.batch_size)
         else:
-            engine.batch_size = wanted.batch_size
+            engine.batch_size, engine.answers = wanted.batch_size, {}
         engine.keep_noise(wanted.noise)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            engine.prepare(pixels)
+            engine.prepare(wanted.image)
         said = [w.message for w in caught if isinstance(w.message, Warning)]
-        return Ready(engine.batch_size, engine.answers, _trial(engine, pixels), said, platform.node())
+        return Ready(engine.batch_size, engine.answers, _trial(engine, wanted.image), said, platform.node())
 
     def _serve(self) -> None:
         """Work until no parcel waits. What fails for another reason than an input leaves nothing to go on with."""

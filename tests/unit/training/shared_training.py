@@ -13,6 +13,7 @@ from torch import nn
 from dualrs.data.dataset import ArrayDataset
 from dualrs.errors import DualrsError
 from dualrs.models.card import Architecture
+from dualrs.training import loop
 from dualrs.training.base import Training, train_classifier
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule, Task, fit
@@ -32,19 +33,33 @@ class Stop(Exception):
     """The process is stopped."""
 
 
-def plain(path, report=lambda state: None):
+def plain(path, stop_after=None):
     """Nothing random in the loss, no batch normalisation; returned with what the loss is given and could draw."""
     torch.manual_seed(3)
     network = nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, 1)).double()
     given, drawn = [], []
 
     def loss(indices, generator):
+        if len(given) == stop_after:
+            raise Stop
         given.append(indices)
         drawn.append(torch.rand(2, generator=generator))
         return (network(X[indices]) - Y[indices]).square().mean()
 
-    fit(Task(network, IMAGES, loss, "plain"), SCHEDULE, path, report=report)
+    fit(Task(network, IMAGES, loss, "plain"), SCHEDULE, path)
     return network.state_dict(), torch.stack(given), torch.stack(drawn)
+
+
+def begun(path):
+    """The first eleven of 24 steps, with a checkpoint after each."""
+    between, loop._SECONDS_BETWEEN_CHECKPOINTS = loop._SECONDS_BETWEEN_CHECKPOINTS, 0
+    try:
+        plain(path, stop_after=11)
+    except Stop:
+        return
+    finally:
+        loop._SECONDS_BETWEEN_CHECKPOINTS = between
+    raise AssertionError("it was not stopped")
 
 
 def normalised(path):
@@ -82,9 +97,10 @@ def refused(path, *, about="refused", batch_size=16, factor=1.0, device="cpu"):
 def main(folder):
     torch.set_num_threads(1)
     rank = join("cpu").rank
+    begun(folder / "begun by two")
     seen = {
         "plain": plain(folder / "plain"),
-        "resumed": plain(folder / "resumed")[0],
+        "resumed": plain(folder / "begun by one")[0],
         "normalised": normalised(folder / "normalised"),
         "card": whole(folder / "whole.safetensors").model_dump_json(),
         "nan": refused(folder / "nan", factor=float("nan") if rank == 1 else 1.0),

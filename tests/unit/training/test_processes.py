@@ -9,11 +9,10 @@ import sys
 import pytest
 import shared_training
 import torch
-from shared_training import Stop, plain, whole
+from shared_training import begun, plain, whole
 
 from dualrs.errors import MissingExtra
 from dualrs.models.card import Card
-from dualrs.training import loop
 from dualrs.training.processes import is_main, join
 
 TOGETHER = 2
@@ -28,17 +27,9 @@ def alone(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where two processes have trained; one of their trainings was begun by one process alone."""
+    """Where two processes have trained; one of their trainings was begun by one process alone, one they only began."""
     folder = tmp_path_factory.mktemp("together")
-
-    def stop(state):
-        if state.step == 11:
-            raise Stop
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
-        with pytest.raises(Stop):
-            plain(folder / "resumed", stop)
+    begun(folder / "begun by one")
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
@@ -63,8 +54,8 @@ def seen(folder):
     return [torch.load(folder / f"{rank}.pt") for rank in range(TOGETHER)]
 
 
-def losses(folder):
-    with (folder / "plain.log.csv").open(newline="") as file:
+def losses(folder, name="plain"):
+    with (folder / f"{name}.log.csv").open(newline="") as file:
         return [(row["step"], row["rate"], row["loss"]) for row in csv.DictReader(file)]
 
 
@@ -75,7 +66,18 @@ def same(one, other, **tolerance):
 
 def test_weights_are_those_of_one_process(seen, alone):
     same(seen[0]["plain"][0], alone[0], **CLOSE)
+
+
+def test_one_process_goes_on_from_a_checkpoint_of_two(folder, alone):
+    weights, given, _ = plain(folder / "begun by two")
+    assert len(given) == 13, "the checkpoint was of step 11"
+    same(weights, alone[0], **CLOSE)
+    assert losses(folder, "begun by two") == alone[3]
+
+
+def test_two_processes_go_on_from_a_checkpoint_of_one(folder, seen, alone):
     same(seen[0]["resumed"], alone[0], **CLOSE)
+    assert losses(folder, "begun by one") == alone[3]
 
 
 def test_processes_share_every_batch(seen, alone):

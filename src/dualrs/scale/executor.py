@@ -1,0 +1,101 @@
+"""An executor: what stands in the place of a model's engine while workers count its votes.
+
+Enters: what the engine would be told. Leaves: what it would say, once the workers have found it out.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from dualrs.data.images import Pixels
+from dualrs.errors import BadSetting
+from dualrs.models.noisy import NoisyModel
+from dualrs.sampling.counting import Counting
+from dualrs.sampling.engine import Slot, Work
+from dualrs.scale.parcels import Ready, Settings
+
+if TYPE_CHECKING:
+    from dualrs.scale.workers import Workers
+
+
+class Executor:
+    """What a model has in the place of its `Engine` while workers count its votes."""
+
+    def __init__(self, workers: "Workers", number: int, engine: Counting) -> None:
+        self._workers, self._engine = workers, engine
+        self.number = number
+        self.batch_size = engine.batch_size
+        self.answers: dict[Slot, int] = {}
+        self.keep = False  # the batch size, whatever fits
+        self.image: Pixels | None = None  # that the networks are tried on
+        self.first: Ready | None = None  # report, by which all others are measured
+
+    @property
+    def models(self) -> Mapping[Slot, NoisyModel]:
+        """The networks, as the driver has them."""
+        return self._engine.models
+
+    @property
+    def dtype(self) -> str:
+        """The number format of the networks."""
+        return self._engine.dtype
+
+    @property
+    def compile(self) -> bool:
+        """Whether workers have them compiled."""
+        return self._engine.compile
+
+    @property
+    def device(self) -> torch.device:
+        """Where the workers run the networks."""
+        return self._workers.device
+
+    @property
+    def noise(self) -> str:
+        """The name of the noise."""
+        return self._engine.noise
+
+    def keep_shape(self, batch_size: int) -> None:
+        """Take the batch size of a run that was begun earlier; it must fit on every worker."""
+        self.batch_size, self.keep, self.answers = batch_size, True, {}
+
+    def keep_noise(self, noise: str) -> None:
+        """Share no copies if a run that was begun earlier does not."""
+        self._engine.keep_noise(noise)
+        self.answers = {}
+
+    def prepare(self, pixels: Pixels) -> None:
+        """Have every worker try the networks on one image, once; the smallest batch size of all is taken."""
+        if not self.answers:
+            self.image = pixels  # of this executor's own: others may have been tried on another
+            self._workers.prepare(self)
+
+    @property
+    def settings(self) -> Settings:
+        """How a worker is to try the networks."""
+        assert self.image is not None, "an image comes before the first worker"
+        return Settings(self.number, self.batch_size, self.keep, self.noise, self.image)
+
+    def settle(self, reports: Sequence[Ready]) -> None:
+        """Take over what the first workers found out."""
+        self.first = reports[0]
+        for warning in self.first.warnings:
+            warnings.warn(warning, stacklevel=4)
+        if not self.keep:
+            self.batch_size, self.keep = min(report.batch_size for report in reports), True
+        self.answers = dict(self.first.answers)
+
+    def run(self, work: Work, seed: int, *others: "Executor") -> None:
+        """Count every unit that the work names, until it names no more; ``seed`` addresses the noise.
+
+        ``others`` belong to further models, the members 1, 2, ... of units, and have the same workers. Inputs that
+        cannot be counted are set aside; at the end, when all others are recorded, one error names them.
+        """
+        if not isinstance(seed, int | np.integer):
+            raise BadSetting(f"the seed must be a whole number, got {seed!r}")
+        if len(settings := {(e.batch_size, e.dtype) for e in (self, *others)}) > 1:
+            raise BadSetting(f"models that vote together need one batch size and precision; got {sorted(settings)}")
+        self._workers.run(work, int(seed), (self, *others))
