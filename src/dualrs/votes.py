@@ -184,7 +184,7 @@ class Votes:
                 )
             sums = counts.sum(axis=1)
             steps = self.plan.steps(part)
-            bad = ~np.isin(sums, (0, *steps)) | (counts < 0).any(axis=1)
+            bad = (sums[:, None] != (0, *steps)).all(axis=1) | (counts < 0).any(axis=1)
             if bad.any():
                 row = int(np.flatnonzero(bad)[0])
                 raise UnusableVotes(

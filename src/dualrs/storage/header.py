@@ -49,9 +49,7 @@ class Header:
     votes: str = NEEDED  # or ALL
     looks: tuple[int, ...] = ()  # of an adaptive run: the numbers of votes at which it may stop
     target: str = ""  # of an adaptive run: what its radii are wanted for
-    policy: str = (
-        ""  # of an adaptive run: version of what decides on its votes, and of the levels of its looks
-    )
+    policy: str = ""  # of an adaptive run: version of what decides on its votes, and of the levels of its looks
     thresholds: tuple[float, ...] = ()  # of ACES: of the entropy that its selector looks at
     format: int = FORMAT
     versions: Mapping[str, str] = field(default_factory=dict)
