@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Sample and train all that is under results/, from the bundled networks. Stop it at any time: it goes on where it was.
+# Needs the training images (dualrs data cifar10) and, for the votes that ablations share, dualrs rounds recipes/cifar10-cpu.toml.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+headline=(results/headline/tuned.toml results/headline/off-the-shelf.toml)
+dualrs panel "${headline[@]}" -o results/headline --inputs ::2
+dualrs panel "${headline[@]}" -o results/headline/seed-1 --inputs ::2 --seed 1
+
+bundles=()
+for recipe in first-round hard-labels no-consistency weak-gate lambda-10 sigmas-0.25-0.5 sigmas-0.25-1 sigmas-0.5-1 data-10-percent small-router; do
+    dualrs rounds "results/ablations/$recipe.toml"
+    bundles+=("runs/$recipe/bundle")
+done
+dualrs panel "${bundles[@]}" -o results/ablations --inputs ::2 --n 2000 --reuse results/headline/off-the-shelf.ledger
+
+for experts in weak strong; do
+    dualrs rounds "results/experts/$experts.toml"
+    dualrs certify --model "runs/$experts/bundle" -o "results/experts/$experts.ledger" --all-votes --inputs ::2 --n 2000
+done
+
+for sigma in 0.25 0.5 1.0; do
+    dualrs certify --core zoo:cifar10-classifier --classifier 'zoo:cifar10-denoiser | zoo:cifar10-classifier' --sigma "$sigma" \
+        --thresholds 0.5,1.0,1.5 --data cifar10:subset -o "results/aces/sigma-$sigma.ledger" --inputs ::2 --n 2000
+done
