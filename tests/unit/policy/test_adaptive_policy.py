@@ -164,13 +164,12 @@ def test_radius_within_the_tolerance_of_what_the_whole_n_would_give():
 def test_each_stage_goes_only_as_far_as_the_other_lets_it_matter():
     """The class could reach 1.5, but the router holds the radius near 0.84: the class need not go beyond that."""
     votes, certificate, _ = run(models((0.1, 0.8, 0.1)), Grid(), "nosplit", plan=adaptive_plan(25_600))
-    assert certificate.limited_by == "router"
-    assert certificate.radius >= 0.75
-    assert votes[expert(0.5)] < votes[router(1.0)]
+    assert 0.75 <= certificate.radius < 1
+    assert 5 * votes[expert(0.5)] < votes[router(1.0)]
     # And the other way round.
     votes, certificate, _ = run(models(at_1=(0.2, 0.8, 0.0)), Grid(), "nosplit", plan=adaptive_plan(25_600))
-    assert certificate.limited_by == "class"
-    assert votes[router(1.0)] < votes[expert(0.5)]
+    assert 0.25 <= certificate.radius < 0.5
+    assert 5 * votes[router(1.0)] < votes[expert(0.5)]
 
 
 # Rivals
