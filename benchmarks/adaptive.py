@@ -126,7 +126,7 @@ def add(report: Callable[[Progress], None], total: Progress, before: int, progre
 
 
 def growth() -> list[Row]:
-    """Cost against n, the number of inputs and the number of candidates: one small network, adaptive, rule fusion."""
+    """Cost against n, the number of inputs and the number of candidates: one small network, fixed n, rule fusion."""
     rng = np.random.default_rng(0)
     images = (rng.random((64, 3, 32, 32)) * 255).astype(np.uint8)
     network, rows = convolutional(8, 8, 16), []

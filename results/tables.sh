@@ -3,23 +3,30 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-table() {  # FOLDER LEDGERS... -- OPTIONS...: one comparison in three formats, each row made again from its votes
-    local folder=$1 ledgers=()
-    shift
-    while [[ $1 != -- ]]; do ledgers+=("$folder/$1.ledger"); shift; done
-    shift
-    for format in md csv tex; do dualrs compare "${ledgers[@]}" "$@" -o "$folder/table.$format"; done
-    dualrs verify "${ledgers[@]}" --table "$folder/table.csv"
+compare() {  # FOLDER BASELINE OPTIONS...: all ledgers of a folder side by side, and their differences from a baseline
+    local folder=$1 baseline=$2
+    shift 2
+    for format in md csv tex; do dualrs compare "$folder"/*.ledger "$@" -o "$folder/table.$format"; done
+    dualrs compare "$folder"/*.ledger "$@" --baseline "$baseline" -o "$folder/differences.md"
+    dualrs verify "$folder"/*.ledger --table "$folder/table.csv"
 }
 
-methods=sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,nosplit,fusion
-table headline tuned off-the-shelf -- --baseline tuned/multiscale
-table headline/seed-1 tuned off-the-shelf -- --baseline tuned/multiscale
+compare headline tuned/multiscale
+compare headline/seed-1 tuned/multiscale
 for model in tuned off-the-shelf; do
-    dualrs figure accuracy "headline/$model.ledger" --methods "$methods" -o "headline/accuracy-$model.png"
+    dualrs figure accuracy "headline/$model.ledger" --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion \
+        -o "headline/accuracy-$model.png"
 done
 for figure in best-sigma radius-sigma p-a; do dualrs figure "$figure" headline/tuned.ledger -o "headline/$figure.png"; done
-for figure in regret slack; do
-    dualrs figure "$figure" headline/tuned.ledger headline/off-the-shelf.ledger -o "headline/$figure.png"
-done
+for figure in regret slack; do dualrs figure "$figure" headline/*.ledger -o "headline/$figure.png"; done
 dualrs figure penalty -o headline/penalty.png
+
+compare ablations first-round/paper --methods paper,fusion
+for figure in accuracy regret slack; do
+    dualrs figure "$figure" --rule paper ablations/{first-round,hard-labels,no-consistency,weak-gate,lambda-10}.ledger -o "ablations/$figure-losses.png"
+done
+dualrs figure accuracy --rule paper ablations/{first-round,sigmas-0.25-0.5,sigmas-0.25-1,sigmas-0.5-1}.ledger -o ablations/accuracy-sigmas.png
+dualrs figure accuracy --rule paper ablations/{first-round,data-10-percent,small-router}.ledger -o ablations/accuracy-costs.png
+
+compare experts weak/paper --methods sigma-0.25,sigma-1,paper,fusion
+dualrs figure accuracy --rule paper experts/*.ledger -o experts/accuracy.png
