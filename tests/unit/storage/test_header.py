@@ -5,6 +5,7 @@ import pytest
 from storage_cases import a_header, one_stage_header
 
 from dualrs.errors import BadSetting, LedgerError
+from dualrs.policy import POLICY
 from dualrs.storage import Header
 from dualrs.votes import SamplingPlan, Streams
 
@@ -61,7 +62,7 @@ def test_thresholds_are_recorded_only_where_there_are_any():
     [
         {"sigma_e": None},
         {"sigma_e": 1.0},
-        {"sigma_e": 0.5, "looks": (100, 2300), "target": "tolerance 0.1", "policy": "p"},
+        {"sigma_e": 0.5, "looks": (100, 2300), "target": "tolerance 0.1", "policy": POLICY},
     ],
 )
 def test_thresholds_go_with_one_sigma_and_a_fixed_n(changes):
