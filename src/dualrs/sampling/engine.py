@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from dualrs.data.images import LEVELS, Pixels
-from dualrs.errors import BadModel, BadSetting, NonFiniteLogits, NotCompiled, OutOfMemory
+from dualrs.errors import BadModel, BadSetting, NonFiniteLogits, NotCompiled, OutOfMemory, first_line
 from dualrs.models.compiled import compile_parts, is_compilers
 from dualrs.models.denoise import answer_together
 from dualrs.models.hardware import DTYPES, autocast, check_dtype, open_device
@@ -145,11 +145,11 @@ class Engine:
                     ) from error
             self.batch_size //= 2
 
-    def _do_without_compiler(self, name: str, error: BaseException) -> None:
+    def _do_without_compiler(self, name: str, error: Exception) -> None:
         self.compile, self._eager = False, True
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         warnings.warn(
-            NotCompiled(f"torch cannot compile the {name} here ({reason}); networks run as they are"), stacklevel=2
+            NotCompiled(f"torch cannot compile the {name} here ({first_line(error)}); networks run as they are"),
+            stacklevel=2,
         )
 
     def run(self, work: Work, seed: int, *others: "Engine") -> None:

@@ -88,3 +88,11 @@ TWO_STAGES = (
 @pytest.fixture
 def two_stages():
     return TWO_STAGES
+
+
+@pytest.fixture
+def ledger(dualrs, two_stages, folder):
+    """A run with the votes that every method needs."""
+    code, _, err = dualrs("certify", *two_stages, "--all-votes", "-o", "run.ledger")
+    assert code == 0, err
+    return folder / "run.ledger"

@@ -5,13 +5,6 @@ import csv
 import pytest
 
 
-@pytest.fixture
-def ledger(dualrs, two_stages, folder):
-    code, _, err = dualrs("certify", *two_stages, "--all-votes", "-o", "run.ledger")
-    assert code == 0, err
-    return folder / "run.ledger"
-
-
 def test_every_method_side_by_side(dualrs, ledger):
     code, out, _ = dualrs("compare", ledger)
     assert code == 0

@@ -35,13 +35,6 @@ n0 = 20
 """
 
 
-@pytest.fixture
-def ledger(dualrs, two_stages, folder):
-    code, _, err = dualrs("certify", *two_stages, "--all-votes", "-o", "run.ledger")
-    assert code == 0, err
-    return folder / "run.ledger"
-
-
 def content(page):
     found = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)
     return json.loads(found[1])

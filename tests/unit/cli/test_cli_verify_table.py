@@ -5,13 +5,6 @@ import csv
 import pytest
 
 
-@pytest.fixture
-def ledger(dualrs, two_stages, folder):
-    code, _, err = dualrs("certify", *two_stages, "--all-votes", "-o", "run.ledger")
-    assert code == 0, err
-    return folder / "run.ledger"
-
-
 def test_a_table_follows_from_its_ledger(dualrs, ledger):
     for more in ((), ("--baseline", "paper"), ("--methods", "fusion,sigma-0.1", "--radii", "0,0.1")):
         assert dualrs("compare", ledger, *more, "-o", "table.csv")[0] == 0
