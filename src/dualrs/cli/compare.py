@@ -51,6 +51,7 @@ def compare(
     from rich.console import Console
 
     from dualrs.cli.ledgers import parse_radii
+    from dualrs.cli.progress import PassingBar
     from dualrs.files import whole_file
     from dualrs.report.compare import compare as tabulate
     from dualrs.report.compare import gather
@@ -59,7 +60,9 @@ def compare(
     chosen = format_ or (_SUFFIXES.get(output.suffix, "table") if output else "table")
     if chosen != "table" and chosen not in FORMATS:
         raise BadSetting(f"--format is one of table, {', '.join(FORMATS)}; got {chosen!r}")
-    gathered = gather(files, None if methods is None else [name.strip() for name in methods.split(",")])
+    names = None if methods is None else [name.strip() for name in methods.split(",")]
+    with PassingBar("comparing") as bar:
+        gathered = gather(files, names, bar.update)
     found = tabulate(gathered.methods, parse_radii(radii), baseline)
     found = replace(found, notes=(*found.notes, *gathered.notes))
     width = Console().width if output is None else _FILE_WIDTH

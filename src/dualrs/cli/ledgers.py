@@ -101,6 +101,7 @@ def verify(
 
     Example: `dualrs verify headline.ledger --table headline.csv`
     """
+    from dualrs.cli.progress import PassingBar
     from dualrs.report.compare import is_ledger
     from dualrs.report.recompute import recompute
 
@@ -109,7 +110,8 @@ def verify(
         if table is None or is_ledger(ledger):
             good &= _examine(ledger)
     if table is not None:
-        rows, problems = recompute(table, ledgers)
+        with PassingBar(table.name) as bar:
+            rows, problems = recompute(table, ledgers, bar.update)
         good &= _conclude(table, problems, f"{rows} rows follow from the votes")
     if not good:
         raise Exit(1)

@@ -42,13 +42,15 @@ def report(
     hand; otherwise give it with --data.
     """
     from dualrs.cli.pictures import given_data
+    from dualrs.cli.progress import PassingBar
     from dualrs.files import whole_file
     from dualrs.report.page import read_run, write_page
     from dualrs.version import __version__
 
     with ExitStack() as stack:
         opened = _open(ledgers, stack)
-        runs = [read_run(ledger, name) for name, ledger in opened.items()]
+        with PassingBar(output.name) as bar:
+            runs = [read_run(ledger, name, bar.update) for name, ledger in opened.items()]
         given = given_data(data, resize, crop)
         pictures = [_pictures(run, given) for run in runs]
     command = shlex.join(["dualrs", *sys.argv[1:]])
@@ -70,8 +72,8 @@ def figure(
     methods: Annotated[
         str | None,
         Option(
-            help="For accuracy: which methods, as sigma-0.5,multiscale,fusion. By default all of one ledger, and the "
-            "own rule of each of several."
+            help="For accuracy: which methods, as sigma-0.5,multiscale,fusion, or LEDGER/METHOD for one of several. By "
+            "default all of one ledger, and the own rule of each of several."
         ),
     ] = None,
     rule: OtherRule = None,
@@ -107,12 +109,17 @@ def figure(
 
 
 def _accuracy(opened: "dict[str, Ledger]", path: Path, title: str, names: str | None) -> None:
+    from dualrs.report.compare import of_ledger
     from dualrs.report.figures import draw_accuracy
     from dualrs.report.methods import methods, own_method
 
     found: dict[str, Results] = {}
+    chosen: list[str] | None
     for label, ledger in opened.items():
-        chosen = names.split(",") if names else None if len(opened) == 1 else [own_method(ledger.header)]
+        if names:
+            chosen = of_ledger(label, [name.strip() for name in names.split(",")], list(opened))
+        else:
+            chosen = None if len(opened) == 1 else [own_method(ledger.header)]
         for method in methods(ledger, chosen).values():
             curve = method.title if len(opened) == 1 else f"{label}, {method.name}" if names else label
             found[curve] = method.results

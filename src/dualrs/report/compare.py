@@ -22,6 +22,7 @@ from dualrs.storage.database import MAGIC
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.peers import read_tsv
 from dualrs.storage.results import Results
+from dualrs.storage.verify import Report, silent
 from dualrs.theory.radius import RADII
 
 _SUFFIXES = (".ledger", ".tsv", ".txt", ".csv")  # others are parts of a name: sigma_0.25
@@ -85,7 +86,7 @@ class _File:
         return next(iter(self.methods.values())).results
 
 
-def gather(paths: Sequence[Path], names: Sequence[str] | None = None) -> Gathered:
+def gather(paths: Sequence[Path], names: Sequence[str] | None = None, report: Report = silent) -> Gathered:
     """The methods of ledgers, or those of these names, and the one method of each result table.
 
     Methods are named after their ledger too if there are several, as LEDGER/METHOD; such a name asks for a method of
@@ -99,11 +100,11 @@ def gather(paths: Sequence[Path], names: Sequence[str] | None = None) -> Gathere
     files, notes = [], []
     for path, name in zip(paths, called, strict=True):
         if is_ledger(path):
-            wanted = None if names is None else _of_ledger(name, names, called)
+            wanted = None if names is None else of_ledger(name, names, called)
             if wanted == []:
                 continue  # all names are about other ledgers
             with Ledger.open(path) as ledger:
-                found = methods(ledger, wanted)
+                found = methods(ledger, wanted, report=report)
                 unfinished = len(ledger.inputs()) - len(next(iter(found.values())).results) if found else 0
                 run = ledger.header
                 notes.append(f"{name}: the rule of the run is {run.rule}, fixed before its votes")
@@ -204,7 +205,7 @@ def _as_reported(name: str, results: Results) -> Method:
     )
 
 
-def _of_ledger(ledger: str, names: Sequence[str], ledgers: Sequence[str]) -> list[str]:
+def of_ledger(ledger: str, names: Sequence[str], ledgers: Sequence[str]) -> list[str]:
     """Which of some names of methods are meant of one of several ledgers: those that name it, or none of them."""
     others = tuple(f"{other}/" for other in ledgers if other != ledger)
     return [name.removeprefix(f"{ledger}/") for name in names if not name.startswith(others)]

@@ -22,6 +22,7 @@ from dualrs.report.diagnostics import experts
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.results import Results, Sampled, read_sampled
+from dualrs.storage.verify import Report, silent
 from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import RADII
 from dualrs.votes import AcesVotes, AnyVotes, DualVotes, Votes
@@ -50,7 +51,9 @@ class Method:
     votes_per_input: NDArray[np.int64]
 
 
-def methods(ledger: Ledger, names: Sequence[str] | None = None, alpha: float | None = None) -> dict[str, Method]:
+def methods(
+    ledger: Ledger, names: Sequence[str] | None = None, alpha: float | None = None, report: Report = silent
+) -> dict[str, Method]:
     """The methods of these names, or all that the ledger's votes were gathered for, by name.
 
     Names: ``sigma-0.25`` and so on, ``multiscale``, ``multiscale-authors``, ``oracle``, every two-stage rule
@@ -59,14 +62,14 @@ def methods(ledger: Ledger, names: Sequence[str] | None = None, alpha: float | N
     method without names. ``alpha`` is the run's own unless given.
     """
     source = _Source(ledger, read_sampled(ledger), ledger.header.alpha if alpha is None else alpha)
-    if names is not None:
-        return {name: source.method(name) for name in names}
-    found = {}
-    for name in source.names:
+    wanted, found = source.names if names is None else names, {}
+    for number, name in enumerate(wanted):
+        report("deriving methods", number, len(wanted))
         try:
             found[name] = source.method(name)
         except (UnusableVotes, BadTable):  # of votes or labels that are not there
-            continue
+            if names is not None:
+                raise
     return found
 
 

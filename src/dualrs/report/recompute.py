@@ -11,6 +11,7 @@ from pathlib import Path
 from dualrs.errors import BadTable
 from dualrs.report.compare import compare, gather
 from dualrs.report.tables import ACCURACY, as_csv
+from dualrs.storage.verify import Report, silent
 
 TOLERANCE = 1e-9  # relative: another release of numpy or scipy may round the last bits differently
 _WORDS = ("title", "guarantee")  # may be put otherwise by another release
@@ -18,7 +19,7 @@ _WORDS = ("title", "guarantee")  # may be put otherwise by another release
 Line = Mapping[str, str]
 
 
-def recompute(table: Path, files: Sequence[Path]) -> tuple[int, list[str]]:
+def recompute(table: Path, files: Sequence[Path], report: Report = silent) -> tuple[int, list[str]]:
     """Make the rows of a table again from ledgers; their number, and a sentence for each cell that differs.
 
     Tables of other projects that stand in it have to be among the files.
@@ -29,7 +30,7 @@ def recompute(table: Path, files: Sequence[Path]) -> tuple[int, list[str]]:
     baseline = next((line["baseline"] for line in written.values() if line["baseline"]), None)
     # Envelopes come with the sigmas that they are made of, and tables of other projects with their files.
     derived = [name for name, line in written.items() if line["mean votes"]]
-    found = gather(files, derived or None).methods
+    found = gather(files, derived or None, report).methods
     again = _lines(as_csv(compare(found, radii, baseline)))
     problems = []
     for name, line in written.items():

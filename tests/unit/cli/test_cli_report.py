@@ -102,6 +102,9 @@ def test_several_ledgers_are_several_curves(dualrs, ledger, monkeypatch):
     drawn.clear()
     assert dualrs("figure", "accuracy", f"a={ledger}", f"b={ledger}", "--methods", "sigma-0.1,paper")[0] == 0
     assert list(drawn) == ["a, sigma-0.1", "a, paper", "b, sigma-0.1", "b, paper"]
+    drawn.clear()
+    assert dualrs("figure", "accuracy", f"a={ledger}", f"b={ledger}", "--methods", "sigma-0.1, b/paper")[0] == 0
+    assert list(drawn) == ["a, sigma-0.1", "b, sigma-0.1", "b, paper"]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from dualrs.report.methods import (
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.results import Results, read_sampled
+from dualrs.storage.verify import Report, silent
 from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import RADII, round_down
 from dualrs.votes import DualVotes
@@ -83,7 +84,7 @@ class Pictures:
     note: str = ""
 
 
-def read_run(ledger: Ledger, name: str) -> Run:
+def read_run(ledger: Ledger, name: str, report: Report = silent) -> Run:
     """Everything that the page says about a ledger, from its votes."""
     header = ledger.header
     sampled = read_sampled(ledger)
@@ -108,7 +109,7 @@ def read_run(ledger: Ledger, name: str) -> Run:
     return Run(
         name=name,
         header=header,
-        methods=methods(ledger),
+        methods=methods(ledger, report=report),
         whys=explain_votes(sampled, header.rule, header.alpha),
         fixed=fixed,
         slack=routed,
