@@ -9,11 +9,11 @@ dualrs panel "${headline[@]}" -o results/headline --inputs ::2
 dualrs panel "${headline[@]}" -o results/headline/seed-1 --inputs ::2 --seed 1
 
 bundles=()
-for recipe in first-round hard-labels no-consistency weak-gate lambda-10 sigmas-0.25-0.5 sigmas-0.25-1 sigmas-0.5-1 data-10-percent small-router; do
+for recipe in hard-labels no-consistency weak-gate lambda-10 sigmas-0.25-0.5 sigmas-0.25-1 sigmas-0.5-1 data-10-percent votes-8 small-router; do
     dualrs rounds "results/ablations/$recipe.toml"
     bundles+=("runs/$recipe/bundle")
 done
-dualrs panel "${bundles[@]}" -o results/ablations --inputs ::2 --n 2000 --reuse results/headline/off-the-shelf.ledger
+dualrs panel results/headline/off-the-shelf.toml "${bundles[@]}" -o results/ablations --inputs ::2 --n 2000 --reuse results/headline/off-the-shelf.ledger
 
 for experts in weak strong; do
     dualrs rounds "results/experts/$experts.toml"

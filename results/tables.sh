@@ -21,12 +21,15 @@ for figure in best-sigma radius-sigma p-a; do dualrs figure "$figure" headline/t
 for figure in regret slack; do dualrs figure "$figure" headline/*.ledger -o "headline/$figure.png"; done
 dualrs figure penalty -o headline/penalty.png
 
-compare ablations first-round/paper --methods paper,fusion
-for figure in accuracy regret slack; do
-    dualrs figure "$figure" --rule paper ablations/{first-round,hard-labels,no-consistency,weak-gate,lambda-10}.ledger -o "ablations/$figure-losses.png"
-done
-dualrs figure accuracy --rule paper ablations/{first-round,sigmas-0.25-0.5,sigmas-0.25-1,sigmas-0.5-1}.ledger -o ablations/accuracy-sigmas.png
-dualrs figure accuracy --rule paper ablations/{first-round,data-10-percent,small-router}.ledger -o ablations/accuracy-costs.png
+compare ablations off-the-shelf/paper --methods paper,fusion
+losses=(ablations/{off-the-shelf,hard-labels,no-consistency,weak-gate,lambda-10}.ledger)
+for figure in regret slack; do dualrs figure "$figure" "${losses[@]}" -o "ablations/$figure-losses.png"; done
+dualrs figure accuracy --methods paper "${losses[@]}" -o ablations/accuracy-losses.png
+dualrs figure accuracy --methods paper ablations/{off-the-shelf,sigmas-0.25-0.5,sigmas-0.25-1,sigmas-0.5-1}.ledger -o ablations/accuracy-sigmas.png
+dualrs figure accuracy --methods paper ablations/{off-the-shelf,data-10-percent,votes-8,small-router}.ledger -o ablations/accuracy-costs.png
 
 compare experts weak/paper --methods sigma-0.25,sigma-1,paper,fusion
-dualrs figure accuracy --rule paper experts/*.ledger -o experts/accuracy.png
+dualrs figure accuracy --methods paper experts/*.ledger -o experts/accuracy.png
+
+compare aces sigma-0.25/aces-0.5
+dualrs figure accuracy ablations/off-the-shelf.ledger aces/*.ledger --methods off-the-shelf/fusion,aces-0.5,aces-1,aces-1.5 -o aces/accuracy.png
