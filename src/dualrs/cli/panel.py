@@ -103,7 +103,7 @@ def panel(
             report=bar.update,
         )
     ledgers = " ".join(str(one.path) for one in certifications)
-    print(f"sampled {len(indices)} inputs for {len(recipes)} models; compare them: dualrs compare {ledgers}")
+    print(f"sampled {len(indices)} inputs for {', '.join(names)}; compare them: dualrs compare {ledgers}")
 
 
 def _name(path: Path) -> str:

@@ -5,7 +5,7 @@ Enters: ledgers and result tables of other projects, or methods made from them. 
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -97,7 +97,8 @@ def gather(paths: Sequence[Path], names: Sequence[str] | None = None, report: Re
     ledgers = sum(is_ledger(path) for path in paths)
     if names is not None and not ledgers:
         raise BadSetting("there is no ledger among the files, and only a ledger has several methods to choose from")
-    files, notes = [], []
+    files: list[_File] = []
+    about: list[tuple[str, str]] = []  # a file, and what a reader has to know of it
     for path, name in zip(paths, called, strict=True):
         if is_ledger(path):
             wanted = None if names is None else of_ledger(name, names, called)
@@ -107,23 +108,32 @@ def gather(paths: Sequence[Path], names: Sequence[str] | None = None, report: Re
                 found = methods(ledger, wanted, report=report)
                 unfinished = len(ledger.inputs()) - len(next(iter(found.values())).results) if found else 0
                 run = ledger.header
-                notes.append(f"{name}: the rule of the run is {run.rule}, fixed before its votes")
+                about.append((name, f"the rule of the run is {run.rule}, fixed before its votes"))
                 if run.looks:
-                    notes.append(f"{name}: adaptive, at most {run.n:,} votes a stage; votes are those that were drawn")
+                    about.append((name, f"adaptive, at most {run.n:,} votes a stage; votes are those that were drawn"))
             if not found:
                 raise BadTable(f"{path} has no votes that any method could use; finish its run first")
             if unfinished:
-                notes.append(f"{name}: {unfinished} inputs are not finished and are left out")
+                about.append((name, f"{unfinished} inputs are not finished and are left out"))
             prefix = f"{name}/" if ledgers > 1 else ""
             files.append(_File(path, {prefix + k: replace(m, name=prefix + k) for k, m in found.items()}, False))
         else:
             table = read_tsv(path)
-            notes += [f"{name}: {note}" for note in table.notes]
+            about += [(name, note) for note in table.notes]
             files.append(_File(path, {name: _as_reported(name, table.results)}, True))
+    notes = said_together(about)
     aligned = [method for file in _aligned(files, notes) for method in file.methods.values()]
     if twice := [name for name, count in Counter(m.name for m in aligned).items() if count > 1]:
         raise BadSetting(f"two methods are called {twice[0]}; rename a file")
     return Gathered({m.name: m for m in aligned}, tuple(notes))
+
+
+def said_together(remarks: Iterable[tuple[str, str]]) -> list[str]:
+    """A sentence for each remark, with all the names of which it is made: ``a, b: remark``."""
+    names: dict[str, list[str]] = {}
+    for name, remark in remarks:
+        names.setdefault(remark, []).append(name)
+    return [f"{', '.join(several)}: {remark}" for remark, several in names.items()]
 
 
 def compare(found: Mapping[str, Method], radii: Sequence[float] = RADII, baseline: str | None = None) -> Comparison:

@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Callable
 
-from dualrs.report.compare import Comparison, Row
+from dualrs.report.compare import Comparison, Row, said_together
 from dualrs.theory.radius import round_down
 
 Cells = list[list[str]]  # the first row is the head
@@ -39,7 +39,8 @@ def difference_cells(comparison: Comparison) -> Cells:
 
 def remarks(comparison: Comparison) -> list[str]:
     """What each method is and guarantees, then the notes."""
-    return [f"{row.name}: {row.title}. Guarantee: {row.guarantee}" for row in comparison.rows] + list(comparison.notes)
+    methods = said_together((row.name, f"{row.title}. Guarantee: {row.guarantee}") for row in comparison.rows)
+    return [*methods, *comparison.notes]
 
 
 def as_markdown(comparison: Comparison) -> str:

@@ -26,7 +26,7 @@ def test_each_ledger_is_what_certify_writes(dualrs, folder):
     a, b = write(folder, "a"), write(folder, "b", n=60)
     code, out, err = dualrs("panel", a, b, "-o", "runs", "--inputs", "0:4")
     assert code == 0, err
-    assert "sampled 4 inputs for 2 models" in out
+    assert "sampled 4 inputs for a, b;" in out
     assert "dualrs compare runs/a.ledger runs/b.ledger" in out
     dualrs("certify", a, "-o", "alone.ledger", "--inputs", "0:4", "--all-votes")
     with Ledger.open(folder / "alone.ledger") as alone:

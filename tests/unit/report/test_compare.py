@@ -220,6 +220,14 @@ def test_markdown_is_two_tables_with_remarks(comparison):
     assert "- oracle: best sigma, told by the label. Guarantee: none" in text
 
 
+def test_what_holds_of_several_is_said_once(folder):
+    found = gather([folder / "one.ledger", folder / "two.ledger"], ["paper"])
+    assert "one, two: the rule of the run is fusion, fixed before its votes" in found.notes
+    told = [line for line in as_markdown(compare(found.methods)).splitlines() if "Guarantee" in line]
+    assert len(told) == 1
+    assert told[0].startswith("- one/paper, two/paper: dual, rule paper. Guarantee: wrong with")
+
+
 def test_latex_is_escaped(comparison):
     text = as_latex(comparison)
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 2
