@@ -63,17 +63,27 @@ def draw_block(seed: int, input_id: str, stream: Stream, block: int, pixels: int
     # Where 16 bits do not decide, 46 more do.
     open_ = np.flatnonzero(noise == _UNDECIDED)
     rest = philox.random_raw(len(open_)) >> np.uint64(64 - _TABLE_BITS + _GUIDE_BITS)
-    uniform = (guide[open_].astype(np.uint64) << np.uint64(_TABLE_BITS - _GUIDE_BITS)) | rest
-    noise[open_] = np.searchsorted(table.cdf, uniform.astype(np.int64), side="right") - table.largest
+    cells = guide[open_]
+    uniform = (cells.astype(np.uint64) << np.uint64(_TABLE_BITS - _GUIDE_BITS) | rest).astype(np.int64)
+    place = table.first[cells]
+    noise[open_] = place + (uniform >= table.cdf[place]) - table.largest
+    far = np.flatnonzero(table.several[cells])
+    noise[open_[far]] = np.searchsorted(table.cdf, uniform[far], side="right") - table.largest
     return noise.reshape(BLOCK, pixels)
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Inversion table of round(255 * d): ``cdf[i] = 2^62 * P[Z <= i - largest]``, and a guide by the top 16 bits."""
+    """Inversion table of round(255 * d): ``cdf[i] = 2^62 * P[Z <= i - largest]``, and a guide by the top 16 bits.
+
+    Where these leave two values, one comparison with the step between them decides; where they leave more, as far from
+    the mean, a search does.
+    """
 
     cdf: NDArray[np.int64]  # (2 * largest,)
     guide: Int16s  # (65536,): the value, or _UNDECIDED where the top bits leave more than one
+    first: NDArray[np.int64]  # (65536,): the place in ``cdf`` of the first step above these bits
+    several: NDArray[np.bool_]  # (65536,): whether the bits leave more than two values
     largest: int
 
 
@@ -87,9 +97,9 @@ def _table(sigma: float) -> _Table:
     cdf = np.array([(1 << _TABLE_BITS) - u for u in reversed(upper)] + upper, dtype=np.int64)
     cells = np.arange(1 << _GUIDE_BITS, dtype=np.int64) << (_TABLE_BITS - _GUIDE_BITS)
     last = cells + ((1 << (_TABLE_BITS - _GUIDE_BITS)) - 1)
-    lowest, highest = (np.searchsorted(cdf, u, side="right") - largest for u in (cells, last))
-    guide = np.where(lowest == highest, lowest, _UNDECIDED).astype(np.int16)
-    return _Table(cdf, guide, largest)
+    lowest, highest = (np.searchsorted(cdf, u, side="right") for u in (cells, last))
+    guide = np.where(lowest == highest, lowest - largest, _UNDECIDED).astype(np.int16)
+    return _Table(cdf, guide, lowest, highest > lowest + 1, largest)
 
 
 _POINT = 192  # fractional bits of the fixed-point arithmetic; the series loses about 60 of them

@@ -106,6 +106,21 @@ def test_sixteen_bits_decide_only_where_all_longer_numbers_agree(sigma):
     assert not decided[-1]
 
 
+@pytest.mark.parametrize("sigma", [0.05, 0.5, 1.0, LARGEST_SIGMA])
+def test_one_comparison_decides_only_where_the_bits_leave_two_values(sigma):
+    table = _table(sigma)
+    width = SCALE >> 16
+    cells = np.arange(1 << 16)
+    inside = np.searchsorted(table.cdf, (cells + 1) * width - 1, side="right") - np.searchsorted(
+        table.cdf, cells * width, side="right"
+    )  # steps of the distribution function that a cell has above its first number
+    two = inside == 1
+    assert two.any()
+    step = table.cdf[table.first[two]]
+    assert ((cells[two] * width < step) & (step < (cells[two] + 1) * width)).all()
+    np.testing.assert_array_equal(table.several, inside > 1)
+
+
 def test_extreme_uniform_numbers_give_the_extreme_values():
     table = _table(0.5)
     ends = np.searchsorted(table.cdf, np.array([0, SCALE - 1]), side="right") - table.largest
