@@ -6,19 +6,22 @@ cd "$(dirname "$0")/.."
 
 headline=(results/headline/tuned.toml results/headline/off-the-shelf.toml)
 dualrs panel "${headline[@]}" -o results/headline --inputs ::2
-dualrs panel "${headline[@]}" -o results/headline/seed-1 --inputs ::2 --seed 1
+dualrs panel "${headline[@]}" -o results/headline/seed-1 --inputs ::4 --seed 1
+
+fewer=(-o results/rounds --inputs ::2 --n 2000)
+dualrs panel results/headline/off-the-shelf.toml "${fewer[@]}" --reuse results/headline/off-the-shelf.ledger
+dualrs panel results/rounds/tuned-first-router.toml results/headline/tuned.toml "${fewer[@]}" --reuse results/headline/tuned.ledger
 
 bundles=()
 for recipe in hard-labels no-consistency weak-gate lambda-10 sigmas-0.25-0.5 sigmas-0.25-1 sigmas-0.5-1 data-10-percent votes-8 small-router; do
     dualrs rounds "results/ablations/$recipe.toml"
     bundles+=("runs/$recipe/bundle")
 done
-dualrs panel results/headline/off-the-shelf.toml "${bundles[@]}" -o results/ablations --inputs ::2 --n 2000 --reuse results/headline/off-the-shelf.ledger
+dualrs panel results/headline/off-the-shelf.toml "${bundles[@]}" -o results/ablations --inputs :348:2 --n 2000 --reuse results/headline/off-the-shelf.ledger
 
-for experts in weak strong; do
-    dualrs rounds "results/experts/$experts.toml"
-    dualrs certify --model "runs/$experts/bundle" -o "results/experts/$experts.ledger" --all-votes --inputs ::2 --n 2000
-done
+for experts in weak strong; do dualrs rounds "results/experts/$experts.toml"; done
+dualrs certify --model runs/strong/bundle -o results/experts/strong.ledger --all-votes --inputs ::2 --n 2000
+dualrs certify --model runs/weak/bundle -o results/experts/weak.ledger --all-votes --inputs ::2 --n 2000 --reuse results/headline/off-the-shelf.ledger
 
 for sigma in 0.25 0.5 1.0; do
     dualrs certify --core zoo:cifar10-classifier --classifier 'zoo:cifar10-denoiser | zoo:cifar10-classifier' --sigma "$sigma" \

@@ -21,6 +21,9 @@ for figure in best-sigma radius-sigma p-a; do dualrs figure "$figure" headline/t
 for figure in regret slack; do dualrs figure "$figure" headline/*.ledger -o "headline/$figure.png"; done
 dualrs figure penalty -o headline/penalty.png
 
+compare rounds off-the-shelf/paper --methods paper,fusion
+dualrs figure accuracy --methods paper rounds/{off-the-shelf,tuned-first-router,tuned}.ledger -o rounds/accuracy.png
+
 compare ablations off-the-shelf/paper --methods paper,fusion
 losses=(ablations/{off-the-shelf,hard-labels,no-consistency,weak-gate,lambda-10}.ledger)
 for figure in regret slack; do dualrs figure "$figure" "${losses[@]}" -o "ablations/$figure-losses.png"; done
@@ -29,7 +32,8 @@ dualrs figure accuracy --methods paper ablations/{off-the-shelf,sigmas-0.25-0.5,
 dualrs figure accuracy --methods paper ablations/{off-the-shelf,data-10-percent,votes-8,small-router}.ledger -o ablations/accuracy-costs.png
 
 compare experts weak/paper --methods sigma-0.25,sigma-1,paper,fusion
-dualrs figure accuracy --methods paper experts/*.ledger -o experts/accuracy.png
+dualrs figure accuracy --methods sigma-0.25,sigma-1,paper experts/*.ledger -o experts/accuracy.png
 
 compare aces sigma-0.25/aces-0.5
-dualrs figure accuracy ablations/off-the-shelf.ledger aces/*.ledger --methods off-the-shelf/fusion,aces-0.5,aces-1,aces-1.5 -o aces/accuracy.png
+dualrs figure accuracy rounds/off-the-shelf.ledger aces/*.ledger -o aces/accuracy.png \
+    --methods off-the-shelf/fusion,sigma-0.25/aces-0.5,sigma-0.25/aces-1.5,sigma-0.5/aces-0.5,sigma-0.5/aces-1.5,sigma-1.0/aces-0.5,sigma-1.0/aces-1.5
