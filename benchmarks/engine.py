@@ -19,17 +19,18 @@ T = TypeVar("T")
 
 
 class Watched(nn.Module):
-    """A network that adds up the time spent in it."""
+    """A network that adds up the time spent in it; ``told`` is what it wants to know beside the images."""
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, *told: float) -> None:
         super().__init__()
         self.network = network
+        self.told = told
         self.seconds = 0.0
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of the network, timed."""
         began = time.perf_counter()
-        logits: Tensor = self.network(x)
+        logits: Tensor = self.network(x, *self.told)
         self.seconds += time.perf_counter() - began
         return logits
 
@@ -66,27 +67,37 @@ def multiply_adds(network: nn.Module) -> int:
     return total
 
 
-def overhead(n: int = 10_000) -> list[Row]:
-    """Share of the time that certification at large n spends outside the network; against the bare network too."""
-    network = convolutional(32, 32, 64, 128)
-    watched = Watched(network).eval()
-    smoothed = Smoothed(watched, 0.5)
+def overhead(n: int = 10_000, sigma: float = 0.5) -> list[Row]:
+    """Share of the time that certification at large n spends outside the network; against the bare network too.
+
+    The bare network runs over as many batches of noise that was drawn before, each its own.
+    """
+    keep_memory()
+    small = convolutional(32, 32, 64, 128)
+    networks = {
+        f"convolutions of {multiply_adds(small) / 1e6:.0f} MMAC": Watched(small),
+        "bundled classifier": Watched(Networks()("zoo:cifar10-denoiser | zoo:cifar10-tuned"), sigma),
+    }
     image = (np.random.default_rng(0).random((3, 32, 32)) * 255).astype(np.uint8)
-    smoothed.certify(image, n=2_000)  # warm up: preflight, noise table
-    batches = -(-(n + 100) // smoothed.engine.batch_size)
-    noisy = torch.randn(smoothed.engine.batch_size, 3, 32, 32)
-    outside, ratios = [], []
-    for seed in range(1, 6):
-        _, bare = timed(lambda: [network(noisy) for _ in range(batches)])
-        watched.seconds = 0.0
-        _, whole = timed(lambda s=seed: smoothed.certify(image, n=n, seed=s))  # type: ignore[misc]
-        outside.append(1 - watched.seconds / whole)
-        ratios.append(whole / bare)
-    size = f"{multiply_adds(network) / 1e6:.0f} MMAC, n = {n:,}"
-    return [
-        (f"time outside the network's forward ({size})", f"{100 * np.median(outside):.1f}%", "at most 5%"),
-        (f"certification against the bare forward ({size})", f"{np.median(ratios):.2f}x", ""),
-    ]
+    rows = []
+    for name, watched in networks.items():
+        smoothed = Smoothed(watched.eval(), sigma)
+        smoothed.certify(image, n=2_000)  # warm up: preflight, noise table
+        batches = -(-(n + 100) // smoothed.engine.batch_size)
+        noisy = torch.randn(batches, smoothed.engine.batch_size, 3, 32, 32)
+        outside, ratios = [], []
+        for seed in range(1, 6):
+            _, bare = timed(lambda: [watched(batch) for batch in noisy])  # noqa: B023
+            watched.seconds = 0.0
+            _, whole = timed(lambda s=seed: smoothed.certify(image, n=n, seed=s))  # type: ignore[misc]  # noqa: B023
+            outside.append(1 - watched.seconds / whole)
+            ratios.append(bare / whole)
+        size = f"{name}, n = {n:,}"
+        rows += [
+            (f"time outside the network's forward ({size})", f"{100 * np.median(outside):.1f}%", "at most 5%"),
+            (f"votes a second against the bare forward ({size})", f"{np.median(ratios):.2f}x", "at least 0.95x"),
+        ]
+    return rows
 
 
 def compiled(batches: int = 12) -> list[Row]:

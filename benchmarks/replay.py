@@ -22,6 +22,8 @@ from dualrs.theory.looks import planned_looks
 from dualrs.theory.radius import RADII
 from dualrs.votes import BLOCK, SamplingPlan, Tally
 
+_WIDTH = 120  # of the table, also where a terminal is narrower or there is none
+
 
 def replay(path: Path, chosen: Rule) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Radii of the right class (-1: another, or none) and votes of every input: (fixed, adaptive) by inputs."""
@@ -64,7 +66,8 @@ def main() -> None:
         for way, of_way, drawn in zip(("fixed n", "adaptive"), radii, votes, strict=True):
             accuracy = [f"{100 * np.mean((of_way > 0) & (of_way >= r)):.1f}" for r in RADII]
             table.add_row(way, f"{drawn.mean():,.0f}", *accuracy)
-        Console().print(table, f"{votes.shape[1]} inputs; {votes[0].mean() / votes[1].mean():.2f} times fewer votes")
+        wide = Console(width=max(Console().width, _WIDTH))
+        wide.print(table, f"{votes.shape[1]} inputs; {votes[0].mean() / votes[1].mean():.2f} times fewer votes")
 
 
 if __name__ == "__main__":
