@@ -86,7 +86,7 @@ def overhead(n: int = 10_000, sigma: float = 0.5) -> list[Row]:
         batches = -(-(n + 100) // smoothed.engine.batch_size)
         noisy = torch.randn(batches, smoothed.engine.batch_size, 3, 32, 32)
         outside, ratios = [], []
-        for seed in range(1, 6):
+        for seed in range(1, 10):
             _, bare = timed(lambda: [watched(batch) for batch in noisy])  # noqa: B023
             watched.seconds = 0.0
             _, whole = timed(lambda s=seed: smoothed.certify(image, n=n, seed=s))  # type: ignore[misc]  # noqa: B023
