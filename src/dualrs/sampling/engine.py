@@ -5,8 +5,8 @@ Enters: a `Work` that names units of votes and takes in their counts. Leaves: th
 Requests for the same network wait in one lane (one per sigma if the network is told the sigma). A batch takes
 what its lane holds, from as many inputs as needed; new inputs are begun only when no lane can fill a batch.
 Every batch has one fixed shape, the last one padded, because kernels may round differently for another shape.
-Noise is addressed (see `noise`), so votes do not depend on any of this. Threads draw it, ahead of the network
-where that runs on another device; on the CPU, where both want the same cores, in turn with it.
+Noise is addressed (see `noise`), so votes do not depend on any of this. Threads draw it while the network runs on
+an earlier batch. On the CPU no input is begun for the sake of that: those begun come to an end sooner.
 """
 
 import time
@@ -165,14 +165,13 @@ class Engine:
             engine._demand_ready(self)
         lanes: Lanes = {}
         ahead: deque[tuple[Lane, list[Run], list[Piece]]] = deque()
-        depth = 1 if self.device.type == "cpu" else _AHEAD
         threads = min(_MOST_THREADS, torch.get_num_threads())
 
         with ThreadPoolExecutor(threads, thread_name_prefix="dualrs-noise") as pool:
             noise = NoiseRows(seed, self.batch_size, pool)
             try:
                 while True:
-                    while len(ahead) < depth and (lane := self._next_lane(panel, lanes, work, bool(ahead))):
+                    while len(ahead) < _AHEAD and (lane := self._next_lane(panel, lanes, work, bool(ahead))):
                         runs = pack(lane, self.batch_size)
                         images = [work.pixels(r.order.unit.input_id) for r in runs]
                         ahead.append((lane, runs, noise.order(runs, images)))
@@ -201,8 +200,9 @@ class Engine:
 
     def _next_lane(self, panel: Sequence["Engine"], lanes: Lanes, work: Work, under_way: bool) -> Lane | None:
         """The lane to take the next batch from: one that fills it or, when no input is left, the fullest."""
+        may_begin = not under_way or self.device.type != "cpu"
         while not (full := [lane for lane in lanes.values() if lane.waiting >= self.batch_size]):
-            units = work.more()
+            units = work.more() if may_begin else None
             if units is None:
                 break
             _enqueue(panel, lanes, units)

@@ -1,6 +1,7 @@
 """The engine: which batches the networks get, and that every vote is counted once, where it belongs."""
 
 import math
+import threading
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +24,9 @@ from watched_networks import (
 from dualrs.data.images import content_id
 from dualrs.errors import BadSetting
 from dualrs.models.noisy import NoisyModel
+from dualrs.sampling import batches
 from dualrs.sampling.engine import Engine
+from dualrs.sampling.noise import draw_block
 from dualrs.votes import Part, Stage
 
 IMAGES = images(3)
@@ -252,14 +255,42 @@ def test_inputs_are_begun_only_as_batches_need_them():
 
         def batch_done(self):
             super().batch_done()
-            # batches in flight hold 64 votes each, and an input has 100
-            assert len(begun) <= (self.batches + 3) * 64 / 100 + 2
+            # a batch holds 64 votes, an input has 100, and none is begun for batches to come
+            assert len(begun) <= self.batches * 64 / 100 + 1
 
     pictures = images(50)
     engine({ONE: Exact(16)}, pictures["0"], batch_size=64).run(
         Lazy(pictures, [unit(name, 100) for name in pictures]), SEED
     )
     assert len(begun) == 50
+
+
+def test_noise_of_the_next_batch_is_drawn_while_the_network_runs(monkeypatch):
+    changed, drawn = threading.Condition(), []
+
+    def draw(*address):
+        noise = draw_block(*address)
+        with changed:
+            drawn.append(address)
+            changed.notify()
+        return noise
+
+    class Waiting(Exact):
+        batches = None
+
+        def forward(self, x):
+            if self.batches is not None:
+                self.batches += 1
+                with changed:
+                    assert changed.wait_for(lambda: len(drawn) >= min(self.batches + 1, 5), timeout=30)
+            return super().forward(x)
+
+    network = Waiting(16)
+    made = engine({ONE: network}, IMAGES["0"], batch_size=100)  # a block is a batch
+    network.batches = 0
+    monkeypatch.setattr(batches, "draw_block", draw)
+    made.run(Asking(IMAGES, [unit("0", 500)]), SEED)
+    assert network.batches == 5
 
 
 def test_equal_images_under_two_ids_have_independent_votes():
