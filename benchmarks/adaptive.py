@@ -23,8 +23,9 @@ from dualrs.collect import Input, Progress, collect
 from dualrs.data.sources import open_dataset
 from dualrs.models.hardware import keep_memory
 from dualrs.policy import complete_policy
+from dualrs.sampling.noise import NoiseSource
 from dualrs.theory.budget import ErrorBudget
-from dualrs.votes import SamplingPlan, Tally, Votes
+from dualrs.votes import Purpose, SamplingPlan, Tally, Votes
 
 SIGMAS, SIGMA_E, ALPHA, N, N0 = (0.25, 0.5, 1.0), 1.0, 0.001, 10_000, 100
 Images = NDArray[np.uint8]
@@ -142,7 +143,15 @@ def sampled(classifier: nn.Module, sigma: float, images: Images, report: Callabl
         done[input_id] = tally
 
     inputs = [Input(str(i), image) for i, image in enumerate(images)]
-    collect(model.engine, inputs, complete_policy(model.streams, plan), plan, 0, finish=finish, report=report)
+    collect(
+        model.engine,
+        inputs,
+        complete_policy(model.streams, plan),
+        plan,
+        NoiseSource(Purpose.TRIAL, 0),
+        finish=finish,
+        report=report,
+    )
     votes = model.streams.gather([done[i.id] for i in inputs], plan)
     assert isinstance(votes, Votes), "one sigma"
     return votes

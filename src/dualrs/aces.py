@@ -89,13 +89,14 @@ class Aces(SmoothedModel):
         n0: int = 100,
         alpha: float = 0.001,
         rule: str | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         ids: Ids | None = None,
         progress: Report | None = None,
     ) -> Certificate | Certificates:
         """Certify one image (channels, height, width) or a batch; uint8, or float in [0, 1].
 
-        Where the core answers, the outcome is "predicted": a class without a radius.
+        Where the core answers, the outcome is "predicted": a class without a radius. Without a ``seed``, a secret one
+        is drawn; it stands in the certificate.
         """
         result = self._certify(x, SamplingPlan(n0, n), self.rule(rule), alpha, seed, ids, progress, None)
         return result[0] if x.ndim == 3 else result

@@ -14,6 +14,7 @@ from dualrs.data.images import Pixels
 from dualrs.errors import BadImage
 from dualrs.policy import Policy, Wanted
 from dualrs.sampling.counting import Counting
+from dualrs.sampling.noise import NoiseSource
 from dualrs.votes import Counts, SamplingPlan, Tally, Unit
 
 
@@ -58,6 +59,8 @@ class Progress:
     inputs: int = 0  # finished, by an earlier process too
     votes: int = 0  # counted by this process
     work: float = 0.0  # inputs finished, with the begun ones in proportion to their votes
+    checked: int = 0  # recorded votes that were drawn again
+    to_check: int = 0  # of so many: then nothing else has begun
 
 
 Finish = Callable[[str, Tally, float], None]  # input id, its votes, the seconds its votes took
@@ -177,7 +180,7 @@ def collect(
     inputs: Iterable[Input],
     policy: Policy,
     plan: SamplingPlan,
-    seed: int,
+    source: NoiseSource,
     *,
     finish: Finish,
     store: VoteStore | None = None,
@@ -189,11 +192,16 @@ def collect(
     ``done`` inputs, finished before, count in the progress that is reported.
     """
     member = Member(engine, policy, plan, finish, store or Memory())
-    collect_together([member], inputs, seed, report=report, done=done)
+    collect_together([member], inputs, source, report=report, done=done)
 
 
 def collect_together(
-    members: Sequence[Member], inputs: Iterable[Input], seed: int, *, report: Report | None = None, done: int = 0
+    members: Sequence[Member],
+    inputs: Iterable[Input],
+    source: NoiseSource,
+    *,
+    report: Report | None = None,
+    done: int = 0,
 ) -> None:
     """Collect the votes of several models on the same inputs; what they can share of a noisy copy is computed once.
 
@@ -202,5 +210,5 @@ def collect_together(
     work = _Collection(members, inputs, report, Progress(done, 0, done))
     work.batch_done()
     first, *others = (member.engine for member in members)
-    first.run(work, seed, *others)
+    first.run(work, source, *others)
     work.batch_done()

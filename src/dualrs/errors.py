@@ -83,6 +83,10 @@ class ForeignLedger(LedgerError):
     """A ledger that belongs to another run."""
 
 
+class LedgerBusy(LedgerError):
+    """A ledger that another process is writing."""
+
+
 class BadTable(DualrsError, ValueError):
     """A table of results that cannot be read."""
 

@@ -24,13 +24,14 @@ from dualrs.models.card import Architecture
 from dualrs.models.denoise import Denoised
 from dualrs.policy import Wanted
 from dualrs.rounds import Kind, plan
+from dualrs.sampling.noise import NoiseSource
 from dualrs.smoothed import Pool, RouterAlone, SmoothedModel
 from dualrs.training.classifier import classifier_task
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule, State, Task, fit
 from dualrs.training.noise import OneOf
 from dualrs.training.router import RouterObjective, router_task
-from dualrs.votes import Part, SamplingPlan, Stream, Tally
+from dualrs.votes import Part, Purpose, SamplingPlan, Stream, Tally
 
 _BATCHES = 4  # that a rate is measured on
 
@@ -145,7 +146,7 @@ def _votes(model: SmoothedModel, data: Dataset) -> float:
 
     began = time.perf_counter()
     collect(
-        model.engine, [Input("one", first)], every_stream, plan, 0,
+        model.engine, [Input("one", first)], every_stream, plan, NoiseSource(Purpose.TRIAL, 0),
         finish=lambda input_id, tally, seconds: None, report=report,
     )  # fmt: skip
     return votes / (time.perf_counter() - began)

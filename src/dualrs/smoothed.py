@@ -6,6 +6,7 @@ halves of the latter, for training (Section 5.2): they have votes, and no rule.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, final
 
 import numpy as np
@@ -31,9 +32,9 @@ from dualrs.models.noisy import NoisyModel
 from dualrs.policy import Grid, Policy, Target, adaptive_policy, certify_policy, predict_policy
 from dualrs.sampling.counting import Counting
 from dualrs.sampling.engine import BATCH_SIZE, Engine, Slot
-from dualrs.sampling.noise import check_sigma
+from dualrs.sampling.noise import NoiseSource, check_sigma, fresh_seed
 from dualrs.theory.looks import planned_looks
-from dualrs.votes import AcesVotes, DualVotes, SamplingPlan, Stage, Streams, Tally
+from dualrs.votes import AcesVotes, DualVotes, Purpose, SamplingPlan, Stage, Streams, Tally
 
 Images = Tensor | NDArray[np.generic]
 Ids = Sequence[str | int]
@@ -87,19 +88,20 @@ class SmoothedModel(ABC):
         plan: SamplingPlan,
         rule: Rule,
         alpha: float,
-        seed: int,
+        seed: int | None,
         ids: Ids | None,
         progress: Report | None,
         target: Target | None,
     ) -> Certificates:
         rule.check(plan, alpha)
+        source = NoiseSource(Purpose.CERTIFY, fresh_seed() if seed is None else seed)
         inputs = self._inputs(x, ids)
         if target is None:
             policy = certify_policy(self.streams, plan, rule, alpha)
         else:
             policy = adaptive_policy(self.streams, plan, rule, alpha, target)
-        tallies = self._tallies(inputs, policy, plan, seed, progress)
-        return rule.certify(self.streams.gather(tallies, plan), alpha)
+        tallies = self._tallies(inputs, policy, plan, source, progress)
+        return replace(rule.certify(self.streams.gather(tallies, plan), alpha), seed=int(source.seed))
 
     def predict(
         self,
@@ -107,22 +109,27 @@ class SmoothedModel(ABC):
         *,
         n: int = 1_000,
         alpha: float = 0.001,
-        seed: int = 0,
+        seed: int | None = None,
         ids: Ids | None = None,
         progress: Report | None = None,
     ) -> Prediction | Predictions:
-        """Classify one image or a batch, without a radius; wrong with probability at most alpha per image."""
+        """Classify one image or a batch, without a radius; wrong with probability at most alpha per image.
+
+        Without a ``seed``, a secret one is drawn; it stands in the prediction.
+        """
         self.rule()  # a model that no rule fits names no class either, and says so
         if self.thresholds:
             raise BadSetting("a model with a core network is certified, and not asked for predictions: use certify")
         plan = SamplingPlan(0, n)
         check_predict(plan, alpha, stages=1 if self.sigma_e is None else 2)
+        source = NoiseSource(Purpose.PREDICT, fresh_seed() if seed is None else seed)
         inputs = self._inputs(x, ids)
         votes = self.streams.gather(
-            self._tallies(inputs, predict_policy(self.streams, plan), plan, seed, progress), plan
+            self._tallies(inputs, predict_policy(self.streams, plan), plan, source, progress), plan
         )
         assert not isinstance(votes, AcesVotes), "refused above"
-        result = predict_dual(votes, alpha) if isinstance(votes, DualVotes) else predict(votes, alpha)
+        found = predict_dual(votes, alpha) if isinstance(votes, DualVotes) else predict(votes, alpha)
+        result = replace(found, seed=int(source.seed))
         return result[0] if x.ndim == 3 else result
 
     def _inputs(self, x: Images, ids: Ids | None) -> list[Input]:
@@ -136,7 +143,7 @@ class SmoothedModel(ABC):
         return [Input(name, p) for name, p in zip(names, pixels, strict=True)]
 
     def _tallies(
-        self, inputs: list[Input], policy: Policy, plan: SamplingPlan, seed: int, progress: Report | None
+        self, inputs: list[Input], policy: Policy, plan: SamplingPlan, source: NoiseSource, progress: Report | None
     ) -> list[Tally]:
         done: dict[str, Tally] = {}
         once = {i.id: i for i in inputs}.values()  # equal images have equal votes
@@ -144,7 +151,7 @@ class SmoothedModel(ABC):
         def finish(input_id: str, tally: Tally, seconds: float) -> None:
             done[input_id] = tally
 
-        collect(self.engine, once, policy, plan, seed, finish=finish, report=progress)
+        collect(self.engine, once, policy, plan, source, finish=finish, report=progress)
         return [done[i.id] for i in inputs]
 
 
@@ -187,14 +194,15 @@ class Smoothed(SmoothedModel):
         alpha: float = 0.001,
         budget: Budget = "fixed",
         target: Target | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         ids: Ids | None = None,
         progress: Report | None = None,
     ) -> Certificate | Certificates:
         """Certify one image (channels, height, width) or a batch; uint8, or float in [0, 1].
 
         ``budget`` "adaptive" takes n votes at most, and stops where more would not help the ``target``: a `Grid` of
-        radii, by default those of the tables, or a `Tolerance` on the radius. The guarantee is the same.
+        radii, by default those of the tables, or a `Tolerance` on the radius. The guarantee is the same. Without a
+        ``seed``, a secret one is drawn; it stands in the certificate.
         """
         plan, target = sampling_plan(n0, n, budget, target)
         result = self._certify(x, plan, self.rule(), alpha, seed, ids, progress, target)
@@ -252,7 +260,7 @@ class DualSmoothed(SmoothedModel):
         rule: str = "fusion",
         budget: Budget = "fixed",
         target: Target | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         ids: Ids | None = None,
         progress: Report | None = None,
     ) -> Certificate | Certificates:
@@ -260,6 +268,7 @@ class DualSmoothed(SmoothedModel):
 
         ``budget`` "adaptive" takes n votes per stage at most, and stops where more would not help the ``target``: a
         `Grid` of radii, by default those of the tables, or a `Tolerance` on the radius. The guarantee is the same.
+        Without a ``seed``, a secret one is drawn; it stands in the certificate.
         """
         plan, target = sampling_plan(n0, n, budget, target)
         result = self._certify(x, plan, self.rule(rule), alpha, seed, ids, progress, target)

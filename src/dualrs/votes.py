@@ -32,6 +32,20 @@ class Stage(StrEnum):
     CLASS = "class"
 
 
+class Purpose(StrEnum):
+    """What a run draws noise for.
+
+    Each purpose has noise of its own: what was learnt from votes on one kind has seen none of another, whatever the
+    seed.
+    """
+
+    LABEL = "label"
+    ASSIGN = "assign"
+    CERTIFY = "certify"
+    PREDICT = "predict"
+    TRIAL = "trial"  # of networks, before a run: no vote on it counts
+
+
 class Part(StrEnum):
     """What the votes are for. No selection vote of either stage enters any bound of either stage."""
 

@@ -48,6 +48,7 @@ MAY_IMPORT = {
         "policy",
         "votes",
         "collect",
+        "sampling",
         "smoothed",
         "training",
     },

@@ -22,6 +22,7 @@ n = 2500
 n0 = 100
 alpha = 0.01
 rule = "aces-0.6"
+seed = 0
 
 [engine]
 batch_size = 250

@@ -161,7 +161,20 @@ def test_driver_killed_or_interrupted_goes_on_and_leaves_no_process(folder, dual
 
 def test_certificates_and_assigned_sigmas_come_from_workers_too(folder, dualrs):
     two = ("--router", "networks.py:router", "--sigmas", "0.25,0.5,1.0", "--sigma-e", "1.0")
-    common = ("--data", "networks.py:images", "--inputs", "0:6", "--n", "400", "--alpha", "0.01", "--batch-size", "50")
+    common = (
+        "--data",
+        "networks.py:images",
+        "--inputs",
+        "0:6",
+        "--n",
+        "400",
+        "--alpha",
+        "0.01",
+        "--seed",
+        "3",
+        "--batch-size",
+        "50",
+    )
     commands = {
         "certify": ("certify", *two, "--classifier", "networks.py:classifier", *common, "--adaptive"),
         "assign": ("assign", *two, *common),

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
 import pytest
-from odd_networks import SEED, SIGMA, Answering, Asking, Exact, Poisoned, Starving, alone, engine, images, same_counts
+from odd_networks import SIGMA, SOURCE, Answering, Asking, Exact, Poisoned, Starving, alone, engine, images, same_counts
 
 from dualrs.errors import BadModel, OutOfMemory
 from dualrs.models.noisy import NoisyModel
@@ -34,7 +34,7 @@ def vote(worker, ready, work, per_parcel):
         groups.append(units)
     parcels = [list(chain(*groups[k : k + per_parcel])) for k in range(0, len(groups), per_parcel)]
     with ThreadPoolExecutor(len(parcels)) as threads:
-        found = threads.map(worker.vote, [Parcel.pack(units, work.pixels, SEED) for units in parcels])
+        found = threads.map(worker.vote, [Parcel.pack(units, work.pixels, SOURCE) for units in parcels])
         failures = {}
         for units, counted in zip(parcels, found, strict=True):
             for unit, counts, seconds in counted.unpack(units, [ready.answers]):
@@ -56,7 +56,7 @@ def test_one_input_in_several_parcels():
     units = work.more()
     parts = units[:4], units[4:]
     with ThreadPoolExecutor(2) as threads:
-        parcels = [Parcel.pack(part, work.pixels, SEED) for part in parts]
+        parcels = [Parcel.pack(part, work.pixels, SOURCE) for part in parts]
         for part, counted in zip(parts, threads.map(worker.vote, parcels), strict=True):
             for unit, counts, seconds in counted.unpack(part, [ready.answers]):
                 work.deliver(unit, counts, seconds)
@@ -77,9 +77,11 @@ def test_only_the_poisoned_input_fails_and_the_worker_goes_on():
 def test_worker_has_networks_compiled_where_the_driver_has():
     work = Asking(images(5))
     picture = work.images["image 0"]
+    told = {}
     for compile in (False, True):
         _, ready = voter(Answering(), picture, compile)
-        assert ready.trial[Stage.CLASS, SIGMA][0].tolist() == ([0, 50, 0] if compile else [50, 0, 0])
+        told[compile] = ready.identity[Stage.CLASS, SIGMA]
+    assert told[True] != told[False]
 
 
 def test_worker_with_one_core_draws_noise_with_one_thread(monkeypatch):

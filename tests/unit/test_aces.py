@@ -17,7 +17,7 @@ from dualrs.storage import Ledger, verify
 from dualrs.votes import PLAIN, AcesVotes, Part, SamplingPlan, Stage, Stream
 
 SIGMA, THRESHOLDS = 0.5, (0.2, 0.6)
-SIZE = {"n": 200, "n0": 20, "alpha": 0.01}
+SIZE = {"n": 200, "n0": 20, "alpha": 0.01, "seed": 0}
 
 
 class Grey(nn.Module):
@@ -64,7 +64,7 @@ def test_a_sure_input_is_certified_and_an_unsure_one_goes_to_the_core():
     assert [c.outcome for c in found] == [certified, predicted, certified, predicted, predicted]
     assert [c.prediction for c in found] == [0, 1, 1, 1, 1]
     assert [c.radius > 0 for c in found] == [True, False, True, False, False]
-    assert str(found[1]) == "class 1 without a radius (by the core)"
+    assert str(found[1]) == "class 1 without a radius (by the core); seed 0"
 
 
 def test_the_threshold_of_the_certificate_is_the_first_or_the_one_named():
@@ -131,7 +131,7 @@ def test_other_rules_and_predictions_are_refused():
     with pytest.raises(BadSetting, match=r"such as aces-0\.5"):
         smoothed.rule("aces-low")
     with pytest.raises(BadSetting, match="use certify"):
-        smoothed.predict(IMAGES)
+        smoothed.predict(IMAGES, seed=0)
     with pytest.raises(BadSetting, match="positive and rising"):
         Aces(Grey(), Always(), SIGMA, (0.6, 0.2))
 

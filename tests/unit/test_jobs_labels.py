@@ -87,7 +87,8 @@ def old(tmp_path, made_once):
 
 
 # Preflight runs two batches for each network; a handshake draws one unit, the first, again.
-PREFLIGHT, HANDSHAKE = 2 * BATCH, 1000
+TRIAL = 4 * 64  # copies that tell a network from another
+PREFLIGHT, HANDSHAKE = 2 * BATCH + BATCH * -(-TRIAL // BATCH), 1000
 
 
 @pytest.mark.parametrize(
@@ -270,7 +271,9 @@ def test_there_must_be_an_earlier_ledger(tmp_path):
 def test_expert_whose_code_has_changed_is_found_by_its_votes(old, tmp_path):
     changed = Expert(A)
     changed.shift = 0.6
-    with pytest.raises(ForeignLedger, match=r"old.ledger was not written by this model: votes 0 to 1000"):
+    with pytest.raises(
+        ForeignLedger, match=r"old.ledger was not written by this model: the class at sigma 0.25 answers"
+    ):
         label(tmp_path / "new.ledger", {0.25: changed, 0.5: B}, reuse=old)
     assert not (tmp_path / "new.ledger").exists()
 

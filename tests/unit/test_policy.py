@@ -14,7 +14,8 @@ from dualrs.errors import BadImage
 from dualrs.models.noisy import NoisyModel
 from dualrs.policy import assign_policy, certify_policy, complete_policy, label_policy, predict_policy
 from dualrs.sampling.engine import Engine
-from dualrs.votes import Part, SamplingPlan, Stage, Stream, Streams, Tally
+from dualrs.sampling.noise import NoiseSource
+from dualrs.votes import Part, Purpose, SamplingPlan, Stage, Stream, Streams, Tally
 
 SIGMAS = (0.25, 0.5, 1.0)
 DUAL = Streams(SIGMAS, classes=2, sigma_e=1.0)
@@ -211,7 +212,8 @@ def collected(items, store=None, plan=SMALL, seed=1, report=None, done=0, name="
         finished[input_id] = (tally, seconds)
 
     policy = certify_policy(DUAL, plan, rule(name), 0.01)
-    collect(engine(batch_size), items, policy, plan, seed, finish=finish, store=store, report=report, done=done)
+    source = NoiseSource(Purpose.CERTIFY, seed)
+    collect(engine(batch_size), items, policy, plan, source, finish=finish, store=store, report=report, done=done)
     return finished
 
 

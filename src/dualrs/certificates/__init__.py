@@ -1,6 +1,6 @@
 """Rules: pure functions from votes to certificates, vectorised over inputs, without torch."""
 
-from dualrs.certificates.certificate import ABSTAIN, Certificate, Certificates, Outcome
+from dualrs.certificates.certificate import ABSTAIN, Certificate, Certificates, Outcome, spell_seed
 from dualrs.certificates.predict import Prediction, Predictions, check_predict, predict, predict_dual
 from dualrs.certificates.rules import NAMES, Rule, aces_rule, aces_threshold, rule
 
@@ -19,4 +19,5 @@ __all__ = [
     "predict",
     "predict_dual",
     "rule",
+    "spell_seed",
 ]

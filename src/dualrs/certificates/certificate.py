@@ -4,14 +4,18 @@
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import round_down
+
+if TYPE_CHECKING:
+    from dualrs.certificates.predict import Prediction
 
 ABSTAIN = -1  # the prediction of an input about which nothing is claimed
 
@@ -28,6 +32,22 @@ class Outcome(StrEnum):
 CLASS, ROUTER = "class", "router"
 
 
+def spell_seed(seed: int) -> str:
+    """A seed as people write it: a number if it is small, else in hexadecimal digits. Python and recipes read both."""
+    return str(seed) if abs(seed) < 2**32 else hex(seed)
+
+
+def with_seed(said: str, seed: int | None) -> str:
+    """What is said of one input, and the seed if it is known."""
+    return said if seed is None else f"{said}; seed {spell_seed(seed)}"
+
+
+def listed(rows: "Sequence[Certificate] | Sequence[Prediction]", seed: int | None) -> str:
+    """Rows under their numbers, and the seed that all have in common."""
+    lines = [f"{number}: {rows[number].said}" for number in range(len(rows))]
+    return "\n".join(lines if seed is None else [*lines, f"seed {spell_seed(seed)}"])
+
+
 def rival(sigma: float) -> str:
     """Name of a limit: the router might answer this sigma, whose expert might answer another class."""
     return f"rival {sigma:g}"
@@ -41,7 +61,8 @@ class Certificate:
     claim about the input alone, with ``radius`` 0 (rule `aces`). ``r_sigma`` is the radius
     of the routing, ``r_c`` that of the class under the chosen sigma; the smaller one is ``radius``. Either may
     be zero or negative: its bound did not reach what it had to. ``limited_by`` names what holds the radius
-    down: "class", "router", or "rival s": the router might answer s, where another class might win.
+    down: "class", "router", or "rival s": the router might answer s, where another class might win. The same call with
+    ``seed`` gives the same certificate.
     """
 
     prediction: int
@@ -51,13 +72,16 @@ class Certificate:
     r_c: float
     limited_by: str
     outcome: Outcome
+    seed: int | None = field(default=None, compare=False)  # of the noise; None in what a rule makes of bare votes
 
     @property
     def abstained(self) -> bool:
         """Whether nothing is claimed."""
         return self.prediction == ABSTAIN
 
-    def __str__(self) -> str:
+    @property
+    def said(self) -> str:
+        """What is claimed, in words."""
         if self.abstained:
             return f"abstains: {self.outcome} at sigma {self.sigma_c:g}"
         if self.outcome is Outcome.PREDICTED:
@@ -66,6 +90,9 @@ class Certificate:
             f"class {self.prediction} within L2 radius {round_down(self.radius)} "
             f"(sigma {self.sigma_c:g}, limited by {self.limited_by})"
         )
+
+    def __str__(self) -> str:
+        return with_seed(self.said, self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +106,7 @@ class Certificates(Sequence[Certificate]):
     r_c: Floats
     limited_by: NDArray[np.str_]
     outcome: NDArray[np.str_]
+    seed: int | None = None  # one for all
 
     @classmethod
     def conclude(
@@ -119,6 +147,7 @@ class Certificates(Sequence[Certificate]):
             r_c=float(self.r_c[index]),
             limited_by=str(self.limited_by[index]),
             outcome=Outcome(self.outcome[index]),
+            seed=self.seed,
         )
 
     def __iter__(self) -> Iterator[Certificate]:
@@ -132,7 +161,8 @@ class Certificates(Sequence[Certificate]):
     @classmethod
     def stack(cls, rows: Sequence[Certificate]) -> "Certificates":
         """Put single certificates side by side."""
-        return cls(**{f.name: np.array([getattr(r, f.name) for r in rows]) for f in fields(cls)})
+        columns: dict[str, Any] = {f.name: np.array([getattr(r, f.name) for r in rows]) for f in fields(cls)}
+        return cls(**columns | {"seed": rows[0].seed if len({r.seed for r in rows}) == 1 else None})
 
     def __str__(self) -> str:
-        return "\n".join(f"{i}: {c}" for i, c in enumerate(self))
+        return listed(self, self.seed)

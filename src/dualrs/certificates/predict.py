@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
-from dualrs.certificates.certificate import ABSTAIN, Outcome
+from dualrs.certificates.certificate import ABSTAIN, Outcome, listed, with_seed
 from dualrs.certificates.selection import demand_one_look
 from dualrs.errors import TooFewVotes
 from dualrs.theory.bounds import Floats
@@ -23,15 +23,21 @@ class Prediction:
     prediction: int
     sigma_c: float
     outcome: Outcome
+    seed: int | None = field(default=None, compare=False)  # of the noise; None in what a rule makes of bare votes
 
     @property
     def abstained(self) -> bool:
         """Whether no class is named."""
         return self.outcome is not Outcome.PREDICTED
 
-    def __str__(self) -> str:
+    @property
+    def said(self) -> str:
+        """What is claimed, in words."""
         what = f"abstains: {self.outcome}" if self.abstained else f"class {self.prediction}"
         return f"{what} (sigma {self.sigma_c:g})"
+
+    def __str__(self) -> str:
+        return with_seed(self.said, self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +47,21 @@ class Predictions(Sequence[Prediction]):
     prediction: NDArray[np.int64]
     sigma_c: Floats
     outcome: NDArray[np.str_]
+    seed: int | None = None  # one for all
 
     def __len__(self) -> int:
         return len(self.prediction)
 
     def __getitem__(self, index: int) -> Prediction:  # type: ignore[override]
-        return Prediction(int(self.prediction[index]), float(self.sigma_c[index]), Outcome(self.outcome[index]))
+        return Prediction(
+            int(self.prediction[index]), float(self.sigma_c[index]), Outcome(self.outcome[index]), self.seed
+        )
 
     def __iter__(self) -> Iterator[Prediction]:
         return (self[i] for i in range(len(self)))
 
     def __str__(self) -> str:
-        return "\n".join(f"{i}: {p}" for i, p in enumerate(self))
+        return listed(self, self.seed)
 
 
 def check_predict(plan: SamplingPlan, alpha: float, stages: int) -> None:

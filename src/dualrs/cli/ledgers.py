@@ -5,12 +5,28 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Exit, Option
 
+from dualrs.cli.options import (
+    Bundle,
+    Classifier,
+    Core,
+    Crop,
+    Data,
+    Device,
+    Experts,
+    Resize,
+    Router,
+    Selector,
+)
 from dualrs.errors import BadSetting, ForeignLedger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dualrs.cli.redraw import Given
     from dualrs.storage import Ledger
+
+DRAW = "Drawing votes again"
+_NAMED = 10  # inputs that a message names
 
 LedgerFile = Annotated[
     Path, Argument(help="A ledger that `dualrs certify`, `label` or `assign` wrote.", show_default=False)
@@ -41,6 +57,7 @@ def show(
 
     Of a ledger that `dualrs label` or `dualrs assign` wrote: how many inputs each sigma suits, or is assigned to.
     """
+    from dualrs.certificates import spell_seed
     from dualrs.cli.tables import print_summary
     from dualrs.report.summary import summarize
     from dualrs.storage import Ledger, derive
@@ -57,7 +74,8 @@ def show(
         results, certificates = derive(opened, rule, alpha)
         unfinished = len(opened.inputs()) - len(results)
         run = opened.header
-    title = f"{run.dataset} · rule {rule or run.rule} · alpha {alpha or run.alpha:g} · {run.amount} · seed {run.seed}"
+    settings = f"rule {rule or run.rule} · alpha {alpha or run.alpha:g} · {run.amount} · seed {spell_seed(run.seed)}"
+    title = f"{run.dataset} · {settings}"
     print_summary(summarize(results, certificates, parse_radii(radii)), title, unfinished)
     if picture is not None:
         from dualrs.report.figures import draw_accuracy
@@ -94,21 +112,51 @@ def verify(
             "Tables of other projects that stand in it are given beside the ledgers."
         ),
     ] = None,
+    redraw: Annotated[
+        int | None,
+        Option(
+            "--redraw",
+            help="Also draw so many units of votes again, chosen at random: invented votes are found with the "
+            "probability that is printed. Needs the networks and the data, below.",
+            show_default=False,
+        ),
+    ] = None,
+    recipe: Annotated[
+        Path | None, Option("--recipe", help="The recipe of the run: its networks and its data.", rich_help_panel=DRAW)
+    ] = None,
+    model: Bundle = None,
+    router: Router = None,
+    classifier: Classifier = None,
+    expert: Experts = None,
+    core: Core = None,
+    selector: Selector = None,
+    data: Data = None,
+    resize: Resize = None,
+    crop: Crop = None,
+    device: Device = None,
 ) -> None:
     """Derive every certificate again from its votes, and check that nothing in the ledgers was altered.
 
-    Exits with code 1 if anything differs. Seals find damage and edits; they are no signature.
+    Exits with code 1 if anything differs. Seals find damage and edits; they are no signature. What was invented with
+    care is found by --redraw alone.
 
     Example: `dualrs verify headline.ledger --table headline.csv`
+
+    Example: `dualrs verify runs/quickstart.ledger --redraw 20 --recipe recipes/quickstart.toml`
     """
     from dualrs.cli.progress import PassingBar
+    from dualrs.cli.redraw import Given
     from dualrs.report.compare import is_ledger
     from dualrs.report.recompute import recompute
 
+    networks = {"router": router, "classifier": classifier, "core": core, "selector": selector}
+    given = Given(recipe, model, networks, expert, data, resize, crop, device)
     good = True
     for ledger in ledgers:
         if table is None or is_ledger(ledger):
             good &= _examine(ledger)
+            if redraw is not None:
+                good &= _redraw(ledger, redraw, given)
     if table is not None:
         with PassingBar(table.name) as bar:
             rows, problems = recompute(table, ledgers, bar.update)
@@ -127,7 +175,30 @@ def _examine(ledger: Path) -> bool:
             problems = examine(opened, bar.update)
         found = "" if problems else _held(opened)
         derived = " follow from their votes" if opened.header.certifies else ""
+        left = [] if problems else [row.id for row in opened.inputs() if row.id not in opened.finished()]
+    if left:
+        named = ", ".join(left[:_NAMED]) + (f" and {len(left) - _NAMED} more" if len(left) > _NAMED else "")
+        derived += f"; not done yet: {named}"
     return _conclude(ledger, problems, f"{found}{derived}; nothing was altered")
+
+
+def _redraw(ledger: Path, count: int, given: "Given") -> bool:
+    """Draw votes of a ledger again, and say what came of it; whether all came out the same."""
+    from dualrs.cli.progress import Bar
+    from dualrs.jobs import redraw
+    from dualrs.storage import Ledger
+
+    with Ledger.open(ledger) as opened:
+        model, dataset = given.open(opened.header)
+        with Bar(ledger.name, len(opened.inputs())) as bar:
+            found = redraw(model, dataset, opened, count, report=bar.update)
+    chances = " and ".join(f"{found.chance(1 / few):.1%} had it been one in {few}" for few in (10, 100))
+    return _conclude(
+        ledger,
+        found.problems,
+        f"{found.drawn:,} of {found.units:,} units of votes, drawn again, came out the same; invented units would have "
+        f"been found with probability {chances}",
+    )
 
 
 def _conclude(file: Path, problems: "Sequence[str]", well: str) -> bool:
@@ -185,12 +256,14 @@ def merge(
 ) -> None:
     """Merge ledgers of one run whose inputs were divided, for example with `certify --inputs 0:250`."""
     from dualrs.storage import Ledger
+    from dualrs.storage.ledger import demand_current
 
     if output in shards:
         raise ForeignLedger(f"{output} cannot be merged into itself")
     with Ledger.open(shards[0]) as first:
         header = first.header
-    with Ledger.create_or_resume(output, header) as whole:
+        demand_current(header, shards[0])
+    with Ledger.create_or_resume(output, header) as whole, whole.all_or_none():
         for path in shards:
             with Ledger.open(path) as shard:
                 whole.absorb(shard)

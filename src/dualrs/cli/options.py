@@ -111,7 +111,26 @@ TargetTolerance = Annotated[
     float | None,
     Option("--tolerance", help="With --adaptive: certify every radius up to this much.", rich_help_panel=VOTES),
 ]
-Seed = Annotated[int | None, Option(help="Seed of the noise; 0 by default.", rich_help_panel=VOTES)]
+
+
+def _seed(text: str) -> int:
+    """A seed as dualrs writes it: decimal, or hexadecimal after 0x."""
+    try:
+        return int(text, 0)
+    except ValueError as error:
+        raise BadRecipe(f"--seed takes a whole number, decimal or hexadecimal (0x...), got {text!r}") from error
+
+
+Seed = Annotated[
+    int | None,
+    Option(
+        parser=_seed,
+        metavar="INTEGER",
+        help="Seed of the noise. Without one a secret seed is drawn, and recorded; a run that goes on keeps its own. "
+        "Whoever knows the seed beforehand must not choose the images.",
+        rich_help_panel=VOTES,
+    ),
+]
 BatchSize = Annotated[
     int | None,
     Option(

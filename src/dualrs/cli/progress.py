@@ -71,6 +71,11 @@ class Bar(_Bar):
 
     def update(self, collected: "Collected") -> None:
         """Show the present state."""
+        if collected.to_check:
+            done, total = collected.checked, collected.to_check
+            self._show(done, total, f"drawing recorded votes again · {done:,}/{total:,} votes")
+            self._fresh = True
+            return
         if self._fresh:  # starting workers, and checking networks, is no counting
             self._began = time.perf_counter()
         rate = collected.votes / max(time.perf_counter() - self._began, 1e-9)

@@ -14,13 +14,14 @@ def status(ledger: LedgerFile) -> None:
 
     The ledger is only read, and nothing in it is checked; for that there is `dualrs verify`.
     """
+    from dualrs.certificates import spell_seed
     from dualrs.storage import Ledger
     from dualrs.storage.status import last_written, standing, votes_per_second
 
     with Ledger.open(ledger) as opened:
         run, now = opened.header, standing(opened)
         plan = f"n {run.n:,}" + (f" · n0 {run.n0:,}" if run.n0 else "") + (" · adaptive" if run.plan.adaptive else "")
-        print(f"{run.contents} · {run.dataset} · {plan} · seed {run.seed} · begun {run.created}")
+        print(f"{run.contents} · {run.dataset} · {plan} · seed {spell_seed(run.seed)} · begun {run.created}")
         print(
             f"{now.done:,} of {now.inputs:,} inputs done ({now.done / max(now.inputs, 1):.1%}), {now.votes:,} votes",
             flush=True,  # what follows may take a while

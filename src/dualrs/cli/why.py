@@ -142,20 +142,21 @@ def _copies(found: "Why", header: "Header", image: "Pixels", smoothed: "Smoothed
     """The image, the first noisy copy that voted at each stage, and what its denoiser made of that."""
     import numpy as np
 
+    from dualrs.jobs.recount import noise_of
     from dualrs.models.entropy import EntropyBins
     from dualrs.report.gallery import Copies
-    from dualrs.sampling.noise import NOISE, SHARED_NOISE, draw_block
+    from dualrs.sampling.noise import FIRST_NOISE, NOISE, SHARED, draw_block
     from dualrs.votes import Part, Stage, Stream
 
-    if header.noise not in (NOISE, SHARED_NOISE):
+    if header.noise.removesuffix(SHARED) not in (NOISE, FIRST_NOISE):
         raise ForeignLedger(f"the noise of this run is {header.noise}, which this version of dualrs does not draw")
-    shared = header.sigma_e if header.noise == SHARED_NOISE else None
+    shared = header.sigma_e if header.noise.endswith(SHARED) else None
     stages = [] if header.sigma_e is None else [(Stage.ROUTER, header.sigma_e)]
     stages += [(Stage.CLASS, sigma) for sigma in header.sigmas]
     noisy, denoised = [], []
     for stage, sigma in stages:
         drawn = Stream(Stage.ROUTER if sigma == shared else stage, Part.ESTIMATION, sigma)
-        noise = draw_block(header.seed, found.id, drawn, 0, image.size)[0]
+        noise = draw_block(noise_of(header), found.id, image, drawn, 0)[0]
         levels = image.astype(np.int64) + noise.reshape(image.shape)
         noisy.append(np.clip(levels, 0, 255).astype(np.uint8))
         network = None if smoothed is None else smoothed.models[(stage, sigma)].module

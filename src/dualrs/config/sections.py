@@ -65,7 +65,7 @@ class CertifySection(Section):
     """How certificates are made. ``rule`` is fusion for two stages and cohen for one, unless named.
 
     ``budget`` "adaptive" takes n votes at most, and stops where more would not help: at ``radii``, by default those of
-    the tables, or up to a ``tolerance`` on the radius.
+    the tables, or up to a ``tolerance`` on the radius. Without a ``seed``, a secret one is drawn for every run.
     """
 
     n: int = Field(default=10_000, ge=1)
@@ -75,7 +75,7 @@ class CertifySection(Section):
     budget: Literal["fixed", "adaptive"] = "fixed"
     radii: tuple[float, ...] | None = None
     tolerance: float | None = Field(default=None, gt=0)
-    seed: int = 0
+    seed: int | None = None
 
     @model_validator(mode="after")
     def _one_target(self) -> "CertifySection":

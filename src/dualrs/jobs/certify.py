@@ -10,11 +10,13 @@ from dualrs.certificates import Rule
 from dualrs.collect import Member, Report, collect_together
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadSetting
-from dualrs.jobs.opening import header_of, open_ledger, wanted_inputs
+from dualrs.jobs.opening import Asked, earlier_header, header_of, open_ledger, settled_seed, wanted_inputs
+from dualrs.jobs.recount import noise_of
 from dualrs.jobs.reuse import reusable, take_over
 from dualrs.policy import Policy, Target, adaptive_policy, certify_policy, complete_policy, read_target
 from dualrs.smoothed import SmoothedModel
 from dualrs.storage.header import ALL, NEEDED, Header
+from dualrs.storage.lease import Lease
 from dualrs.storage.ledger import Ledger
 from dualrs.votes import SamplingPlan, Tally
 
@@ -41,7 +43,7 @@ def certify_dataset(
     plan: SamplingPlan,
     alpha: float,
     rule: Rule,
-    seed: int,
+    seed: int | None = None,
     indices: Sequence[int],
     all_votes: bool = False,
     target: Target | None = None,
@@ -62,7 +64,7 @@ def certify_together(
     *,
     plan: SamplingPlan,
     alpha: float,
-    seed: int,
+    seed: int | None = None,
     indices: Sequence[int],
     all_votes: bool = False,
     target: Target | None = None,
@@ -78,24 +80,31 @@ def certify_together(
     certify can be derived from the ledger. With one sigma there is nothing more to ask. Under a plan with looks,
     ``target`` says when sampling may stop.
 
-    Votes are committed batch by batch. The votes of a run that was killed at any moment, and resumed, are those of
-    an unbroken one.
+    Without a ``seed`` the run has that of the ledger that it goes on with or, if it is new, a secret one. Votes are
+    committed batch by batch. The votes of a run that was killed at any moment, and resumed, are those of an unbroken
+    one.
     """
     if plan.adaptive and target is None:
         raise BadSetting("a plan with looks needs a target, which says when sampling may stop")
-    headers, streams = [], []
-    for one in certifications:
-        one.rule.check(plan, alpha)
-        asked = ALL if all_votes and one.model.sigma_e is not None else NEEDED
-        header = header_of(
-            one.model, dataset, one.path, one.rule.name, alpha, plan, seed, indices, command, one.reuse, asked, target
-        )
-        headers.append(header)
-        streams.append([] if one.reuse is None else reusable(one.model, dataset, one.path, header, indices, one.reuse))
     with ExitStack() as stack:
+        leases = [stack.enter_context(Lease(one.path)) for one in certifications]
+        earlier = [earlier_header(one.path, one.reuse) for one in certifications]
+        seed = settled_seed(seed, earlier)
+        headers, streams = [], []
+        for one, before in zip(certifications, earlier, strict=True):
+            one.rule.check(plan, alpha)
+            votes = ALL if all_votes and one.model.sigma_e is not None else NEEDED
+            asked = Asked(one.rule.name, alpha, plan, seed, indices, command, votes, target)
+            header = header_of(one.model, dataset, asked, before)
+            headers.append(header)
+            streams.append(
+                [] if one.reuse is None else reusable(one.model, dataset, one.path, header, indices, one.reuse)
+            )
         members = []
-        for one, header, found in zip(certifications, headers, streams, strict=True):
-            ledger = stack.enter_context(open_ledger(one.model, dataset, one.path, header, indices))
+        for one, lease, header, found in zip(certifications, leases, headers, streams, strict=True):
+            ledger = stack.enter_context(
+                open_ledger(one.model, dataset, lease, header, indices, reuse=one.reuse, report=report)
+            )
             if one.reuse is not None:
                 take_over(ledger, one.reuse, found)
             finish = partial(_conclude, ledger, one.rule)
@@ -103,7 +112,7 @@ def certify_together(
                 Member(one.model.engine, _policy(header, one.rule), plan, finish, ledger, ledger.concluded())
             )
         inputs, done = wanted_inputs(dataset, indices, *(member.done for member in members))
-        collect_together(members, inputs, seed, report=report, done=done)
+        collect_together(members, inputs, noise_of(headers[0]), report=report, done=done)
 
 
 def _policy(header: Header, rule: Rule) -> Policy:

@@ -2,58 +2,77 @@
 
 import datetime
 import platform
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
-from dualrs.collect import Input
+from dualrs.collect import Input, Report
 from dualrs.data.dataset import Dataset
 from dualrs.data.images import Pixels
-from dualrs.errors import BadSetting, ForeignLedger, NonFiniteLogits
+from dualrs.errors import BadSetting, NonFiniteLogits
+from dualrs.jobs.recount import demand_same, model_name
 from dualrs.policy import POLICY, Target
+from dualrs.sampling.noise import fresh_seed
 from dualrs.smoothed import SmoothedModel
 from dualrs.storage.header import NEEDED, Header
-from dualrs.storage.ledger import Ledger
-from dualrs.votes import Counts, SamplingPlan, Stage, Stream, Unit
+from dualrs.storage.lease import Lease
+from dualrs.storage.ledger import Ledger, demand_current
+from dualrs.votes import SamplingPlan
 
 _TRIED = 3  # inputs, before networks that fail on every one of them are refused
 
 
-def header_of(
-    model: SmoothedModel,
-    dataset: Dataset,
-    path: Path,
-    rule: str,
-    alpha: float,
-    plan: SamplingPlan,
-    seed: int,
-    indices: Sequence[int],
-    command: str,
-    reuse: Path | None = None,
-    votes: str = NEEDED,
-    target: Target | None = None,
-) -> Header:
-    """What this run is; the shape of its batches is that of the ledger it goes on with or, if new, reuses."""
-    if not len(indices):
-        raise BadSetting("there are no inputs to sample")
-    earlier = Ledger.header_of(path)
+@dataclass(frozen=True)
+class Asked:
+    """What a job is asked for, besides its model and its data."""
+
+    rule: str
+    alpha: float
+    plan: SamplingPlan
+    seed: int
+    indices: Sequence[int]
+    command: str = ""
+    votes: str = NEEDED
+    target: Target | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.indices):
+            raise BadSetting("there are no inputs to sample")
+
+
+def earlier_header(path: Path, reuse: Path | None = None) -> Header | None:
+    """The header of the run that a job goes on with or, if it is new, reuses; refuses one of an older format."""
+    earlier, source = Ledger.header_of(path), path
     if earlier is None and reuse is not None:
-        earlier = recorded(reuse)
+        earlier, source = recorded(reuse), reuse
+    if earlier is not None:
+        demand_current(earlier, source)
+    return earlier
+
+
+def settled_seed(seed: int | None, earlier: Iterable[Header | None]) -> int:
+    """The seed that was given, else that of a run which is gone on with, else one that nobody knows."""
+    if seed is not None:
+        return seed
+    return next((header.seed for header in earlier if header is not None), fresh_seed())
+
+
+def header_of(model: SmoothedModel, dataset: Dataset, asked: Asked, earlier: Header | None) -> Header:
+    """What this run is; the shape of its batches, and whether stages share noise, are those of an earlier part."""
     if earlier is not None:
         model.engine.keep_shape(earlier.batch_size)
         model.engine.keep_noise(earlier.noise)
-    tried = _preflight(model, dataset, indices)
+    tried = _preflight(model, dataset, asked.indices)
+    adaptive = asked.target is not None
     return Header(
-        rule=rule,
-        alpha=alpha,
-        seed=seed,
-        n0=plan.n0,
-        n=plan.n,
+        rule=asked.rule,
+        alpha=asked.alpha,
+        seed=asked.seed,
+        n0=asked.plan.n0,
+        n=asked.plan.n,
         sigmas=model.sigmas,
         sigma_e=model.sigma_e,
         classes=model.streams.classes,
@@ -61,17 +80,18 @@ def header_of(
         batch_size=model.engine.batch_size,
         dtype=model.engine.dtype,
         device=model.engine.device.type,
-        models=_fingerprints(model),
+        models=fingerprints(model),
+        identity=answers_of(model, dataset, tried),
         dataset=dataset.name,
         dataset_fingerprint=dataset.fingerprint,
         noise=model.engine.noise,
-        votes=votes,
-        looks=plan.looks if target is not None else (),
-        target="" if target is None else str(target),
-        policy="" if target is None else POLICY,
+        votes=asked.votes,
+        looks=asked.plan.looks if adaptive else (),
+        target=str(asked.target) if adaptive else "",
+        policy=POLICY if adaptive else "",
         thresholds=model.thresholds,
         versions={"python": platform.python_version()} | {p: version(p) for p in ("dualrs", "torch", "numpy", "scipy")},
-        command=command,
+        command=asked.command,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
 
@@ -97,13 +117,34 @@ def _preflight(model: SmoothedModel, dataset: Dataset, indices: Sequence[int]) -
     ) from first
 
 
+def fingerprints(model: SmoothedModel) -> dict[str, str]:
+    """The fingerprint of each network, by the name that a header gives it."""
+    once = {network: network.fingerprint for network in set(model.models.values())}  # experts may share one network
+    return {model_name(stage, sigma): once[network] for (stage, sigma), network in model.models.items()}
+
+
+def answers_of(model: SmoothedModel, dataset: Dataset, tried: Pixels) -> dict[str, str]:
+    """What the networks answer: on the first image of the dataset, which all shards of a run have in common."""
+    first = dataset.image(0)
+    if first.shape != tried.shape:  # a folder of images of several sizes
+        first = tried * 0
+    return {model_name(stage, sigma): said for (stage, sigma), said in model.engine.identify(first).items()}
+
+
 @contextmanager
 def open_ledger(
-    model: SmoothedModel, dataset: Dataset, path: Path, header: Header, indices: Sequence[int]
+    model: SmoothedModel,
+    dataset: Dataset,
+    lease: Lease,
+    header: Header,
+    indices: Sequence[int],
+    *,
+    reuse: Path | None = None,
+    report: Report | None = None,
 ) -> Iterator[Ledger]:
     """The ledger of this very run, with its inputs, after a look at whether the model still votes as it did."""
-    with Ledger.create_or_resume(path, header) as ledger:
-        shake_hands(model, dataset, ledger, header.streams.answers)
+    with Ledger.create_or_resume(lease.path, header, lease) as ledger:
+        demand_same(model, dataset, ledger, header.streams.answers, unfinished=True, reuse=reuse, report=report)
         labels = dataset.labels
         ledger.add_inputs((dataset.ids[i], i, None if labels is None else labels[i]) for i in dict.fromkeys(indices))
         ledger.commit()
@@ -115,55 +156,6 @@ def recorded(path: Path) -> Header:
     with Ledger.open(path) as ledger:
         ledger.trust_header()
         return ledger.header
-
-
-def _fingerprints(model: SmoothedModel) -> dict[str, str]:
-    once = {network: network.fingerprint for network in set(model.models.values())}  # experts may share one network
-    return {model_name(stage, sigma): once[network] for (stage, sigma), network in model.models.items()}
-
-
-def model_name(stage: Stage, sigma: float) -> str:
-    """What a header calls the network at a stage and sigma."""
-    return "router" if stage is Stage.ROUTER else f"class {sigma!r}"
-
-
-def shake_hands(model: SmoothedModel, dataset: Dataset, ledger: Ledger, streams: Iterable[Stream]) -> None:
-    """Draw one recorded unit of some streams again: what a header cannot tell (code, kernels), votes do."""
-    units = {found[0]: found[1] for stream in streams if (found := ledger.first_unit(stream))}
-    position = {row.id: row.position for row in ledger.inputs()}
-    images = {u.input_id: dataset.image(position[u.input_id]) for u in units}
-    again = _Recount(iter(units), images)
-    model.engine.run(again, ledger.header.seed)
-    for unit, counts in units.items():
-        if not np.array_equal(again.counts[unit], counts):
-            raise ForeignLedger(
-                f"{ledger.path} was not written by this model: votes {unit.start} to {unit.stop} of the "
-                f"{unit.stream.stage} at sigma {unit.stream.sigma:g} on input {unit.input_id} came out differently. "
-                "The code, a library or the hardware has changed; give another file name to start afresh"
-            )
-
-
-@dataclass
-class _Recount:
-    """The engine's `Work` of counting some units once more."""
-
-    units: Iterator[Unit]
-    images: Mapping[str, Pixels]
-    counts: dict[Unit, Counts] = field(default_factory=dict)
-
-    def more(self) -> Sequence[Unit] | None:
-        unit = next(self.units, None)
-        return None if unit is None else [unit]
-
-    def pixels(self, input_id: str) -> Pixels:
-        return self.images[input_id]
-
-    def deliver(self, unit: Unit, counts: Counts, seconds: float) -> Sequence[Unit]:
-        self.counts[unit] = counts
-        return ()
-
-    def batch_done(self) -> None:
-        pass
 
 
 def wanted_inputs(dataset: Dataset, indices: Sequence[int], *done: Collection[str]) -> tuple[Iterator[Input], int]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadSetting, ForeignLedger
-from dualrs.jobs.opening import model_name, shake_hands
+from dualrs.jobs.recount import demand_same, model_name
 from dualrs.smoothed import SmoothedModel
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
@@ -13,7 +13,7 @@ from dualrs.votes import Stream
 
 # What decides no vote of a network that both runs have. Pixels and ids are in the fingerprint of the dataset, so its
 # name may differ; an earlier run with more votes begins with those of this one.
-_FREE_TO_DIFFER = ("rule", "alpha", "n", "sigmas", "sigma_e", "models", "dataset", "votes")
+_FREE_TO_DIFFER = ("rule", "alpha", "n", "sigmas", "sigma_e", "models", "identity", "dataset", "votes")
 
 
 def reusable(
@@ -49,13 +49,18 @@ def reusable(
                 reasons[name] = f"it has no votes of {kind}"
             elif old.header.models[name] != header.models[name]:
                 reasons[name] = f"another network was {kind}"
+            elif old.header.identity[name] != header.identity[name]:
+                raise ForeignLedger(
+                    f"{reuse} was not written by this model: {kind} answers otherwise than it did, with the same "
+                    "weights; its code, a constant in it, a library or the hardware has changed. Start afresh"
+                )
             elif not asked & old.sampled(stream):
                 reasons[name] = f"it has no votes of {kind} on the inputs asked for"
             else:
                 streams.append(stream)
         if not streams:
             raise ForeignLedger(f"no votes of {reuse} can be reused: {'; '.join(reasons.values())}. Start afresh")
-        shake_hands(model, dataset, old, streams)
+        demand_same(model, dataset, old, streams)
         return streams
 
 

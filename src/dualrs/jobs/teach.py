@@ -7,11 +7,13 @@ from dualrs.certificates import check_predict
 from dualrs.collect import Report, collect
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadData, TooFewVotes
-from dualrs.jobs.opening import header_of, open_ledger, wanted_inputs
+from dualrs.jobs.opening import Asked, earlier_header, header_of, open_ledger, settled_seed, wanted_inputs
+from dualrs.jobs.recount import noise_of
 from dualrs.jobs.reuse import reusable, take_over
 from dualrs.policy import Policy, assign_policy, label_policy
 from dualrs.smoothed import Pool, RouterAlone, SmoothedModel
 from dualrs.storage.header import ASSIGNED, LABELS
+from dualrs.storage.lease import Lease
 from dualrs.storage.ledger import Ledger
 from dualrs.theory.budget import ErrorBudget, smallest_n
 from dualrs.votes import SamplingPlan
@@ -24,7 +26,7 @@ def label_dataset(
     *,
     n: int,
     alpha: float,
-    seed: int,
+    seed: int | None = None,
     indices: Sequence[int],
     reuse: Path | None = None,
     command: str = "",
@@ -43,11 +45,14 @@ def label_dataset(
     needed = smallest_n(ErrorBudget(alpha).alpha)
     if n < needed:
         raise TooFewVotes(f"n = {n} gives no radius at alpha = {alpha:g}, even if all votes agree; take n >= {needed}")
-    header = header_of(model, dataset, path, LABELS, alpha, plan, seed, indices, command, reuse)
-    streams = [] if reuse is None else reusable(model, dataset, path, header, indices, reuse)
-    with open_ledger(model, dataset, path, header, indices) as ledger:
-        taken = 0 if reuse is None else take_over(ledger, reuse, streams)
-        _collect_all(model, dataset, ledger, indices, label_policy(header.streams, plan), report)
+    with Lease(path) as lease:
+        earlier = earlier_header(path, reuse)
+        asked = Asked(LABELS, alpha, plan, settled_seed(seed, [earlier]), indices, command)
+        header = header_of(model, dataset, asked, earlier)
+        streams = [] if reuse is None else reusable(model, dataset, path, header, indices, reuse)
+        with open_ledger(model, dataset, lease, header, indices, reuse=reuse, report=report) as ledger:
+            taken = 0 if reuse is None else take_over(ledger, reuse, streams)
+            _collect_all(model, dataset, ledger, indices, label_policy(header.streams, plan), report)
     return taken
 
 
@@ -58,7 +63,7 @@ def assign_dataset(
     *,
     n: int,
     alpha: float,
-    seed: int,
+    seed: int | None = None,
     indices: Sequence[int],
     command: str = "",
     report: Report | None = None,
@@ -69,9 +74,12 @@ def assign_dataset(
     """
     plan = SamplingPlan(0, n)
     check_predict(plan, alpha, stages=1)
-    header = header_of(model, dataset, path, ASSIGNED, alpha, plan, seed, indices, command)
-    with open_ledger(model, dataset, path, header, indices) as ledger:
-        _collect_all(model, dataset, ledger, indices, assign_policy(header.streams, plan), report)
+    with Lease(path) as lease:
+        earlier = earlier_header(path)
+        asked = Asked(ASSIGNED, alpha, plan, settled_seed(seed, [earlier]), indices, command)
+        header = header_of(model, dataset, asked, earlier)
+        with open_ledger(model, dataset, lease, header, indices, report=report) as ledger:
+            _collect_all(model, dataset, ledger, indices, assign_policy(header.streams, plan), report)
 
 
 def _collect_all(
@@ -85,6 +93,6 @@ def _collect_all(
     """Collect for a job whose product is the votes themselves."""
     inputs, done = wanted_inputs(dataset, indices, set(ledger.complete()))
     collect(
-        model.engine, inputs, policy, ledger.header.plan, ledger.header.seed,
+        model.engine, inputs, policy, ledger.header.plan, noise_of(ledger.header),
         finish=lambda input_id, tally, seconds: None, store=ledger, report=report, done=done,
     )  # fmt: skip

@@ -12,8 +12,10 @@ import numpy as np
 
 from dualrs.data.images import Pixels
 from dualrs.models.noisy import NoisyModel
-from dualrs.sampling.noise import Int16s, draw_block
-from dualrs.votes import BLOCK, Counts, Stream, Unit
+from dualrs.sampling.noise import Int16s, NoiseSource, draw_block
+from dualrs.votes import BLOCK, Counts, Purpose, Stream, Unit
+
+_TRIAL = NoiseSource(Purpose.TRIAL, seed=0)
 
 
 @dataclass
@@ -87,8 +89,8 @@ class Piece:
 class NoiseRows:
     """Orders the noise of batches from a pool of threads, and fills batches with it."""
 
-    def __init__(self, seed: int, batch_size: int, pool: Executor) -> None:
-        self._seed = seed
+    def __init__(self, source: NoiseSource, batch_size: int, pool: Executor) -> None:
+        self._source = source
         self._batch_size = batch_size
         self._pool = pool
         self._cut: dict[tuple[str, Stream], tuple[int, Future[Int16s]]] = {}  # blocks that a batch's end cut in two
@@ -102,7 +104,7 @@ class NoiseRows:
                 block, offset = divmod(vote, BLOCK)
                 count = min(BLOCK - offset, run.last - vote)
                 vote += count
-                pieces.append(Piece(self._draw(run.order.unit, block, image.size, until=vote), offset, count, image))
+                pieces.append(Piece(self._draw(run.order.unit, image, block, until=vote), offset, count, image))
         return pieces
 
     def fill(self, pieces: list[Piece]) -> Int16s:
@@ -116,17 +118,17 @@ class NoiseRows:
         rows[row:] = rows[0]
         return rows
 
-    def _draw(self, unit: Unit, block: int, pixels: int, until: int) -> Future[Int16s]:
+    def _draw(self, unit: Unit, image: Pixels, block: int, until: int) -> Future[Int16s]:
         key = (unit.input_id, unit.stream)
         number, noise = self._cut.pop(key, (None, None))
         if noise is None or number != block:
-            noise = self._pool.submit(draw_block, self._seed, unit.input_id, unit.stream, block, pixels)
+            noise = self._pool.submit(draw_block, self._source, unit.input_id, image, unit.stream, block)
         if until % BLOCK and until < unit.stop:
             self._cut[key] = (block, noise)
         return noise
 
 
 def noisy_copies(pixels: Pixels, stream: Stream, count: int) -> Int16s:
-    """Noisy copies for the preflight, under an address that no input has."""
-    blocks = [draw_block(0, "", stream, b, pixels.size) for b in range(math.ceil(count / BLOCK))]
+    """Noisy copies to try networks on, under an address that no vote has."""
+    blocks = [draw_block(_TRIAL, "", pixels, stream, b) for b in range(math.ceil(count / BLOCK))]
     return np.concatenate(blocks)[:count] + pixels.reshape(-1).astype(np.int16)

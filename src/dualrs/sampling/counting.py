@@ -11,6 +11,7 @@ import torch
 from dualrs.data.images import Pixels
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.engine import Slot, Work
+from dualrs.sampling.noise import NoiseSource
 
 
 class Counting(Protocol):
@@ -53,5 +54,8 @@ class Counting(Protocol):
     def prepare(self, pixels: Pixels) -> None:
         """Try the networks on one image, once; refuse what would make votes meaningless."""
 
-    def run(self, work: Work, seed: int, *others: Self) -> None:
+    def identify(self, first: Pixels) -> Mapping[Slot, str]:
+        """For each stage and sigma a hash of what its network answers to trial copies of this and of fixed images."""
+
+    def run(self, work: Work, source: NoiseSource, *others: Self) -> None:
         """Count every unit that a work names; ``others`` are of its own kind, for the members 1, 2, ... of units."""

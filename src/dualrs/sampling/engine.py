@@ -9,6 +9,7 @@ Noise is addressed (see `noise`), so votes do not depend on any of this. Threads
 an earlier batch. On the CPU no input is begun for the sake of that: those begun come to an end sooner.
 """
 
+import hashlib
 import time
 import warnings
 from collections import deque
@@ -30,7 +31,8 @@ from dualrs.models.hardware import DTYPES, autocast, check_dtype, open_device
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.batches import Ballot, Lane, NoiseRows, Order, Piece, Run, noisy_copies, pack
 from dualrs.sampling.checks import check_behaviour, check_finite
-from dualrs.sampling.noise import NOISE, SHARED_NOISE, Int16s
+from dualrs.sampling.identity import trial_batches
+from dualrs.sampling.noise import NOISE, SHARED, Int16s, NoiseSource
 from dualrs.votes import BLOCK, Counts, Part, Stage, Stream, Unit
 
 BATCH_SIZE = 256
@@ -98,7 +100,7 @@ class Engine:
     @property
     def noise(self) -> str:
         """The name of the noise: its algorithm, and whether the stages share it."""
-        return NOISE if self._shared is None else SHARED_NOISE
+        return NOISE if self._shared is None else NOISE + SHARED
 
     def keep_shape(self, batch_size: int) -> None:
         """Take the batch size of a run that was begun earlier; it must fit."""
@@ -108,7 +110,7 @@ class Engine:
 
     def keep_noise(self, noise: str) -> None:
         """Share no copies if a run that was begun earlier does not."""
-        if noise == NOISE:
+        if not noise.endswith(SHARED):
             self._shared = None
 
     def prepare(self, pixels: Pixels) -> None:
@@ -145,6 +147,23 @@ class Engine:
                     ) from error
             self.batch_size //= 2
 
+    def identify(self, first: Pixels) -> dict[Slot, str]:
+        """For each stage and sigma a hash of what its network answers to trial copies of fixed images and of one more.
+
+        Equal for two networks that answer alike, whatever they are called. Logits that are not finite are an answer
+        too: this is no vote.
+        """
+        found = {}
+        for (stage, sigma), model in self.models.items():
+            digest = hashlib.blake2b(digest_size=16)
+            for rows, count in trial_batches(first, Stream(stage, Part.SELECTION, sigma), self.batch_size):
+                with _within_memory(), self._inference():
+                    logits = model(self._to_network(rows, first.shape), sigma)[:count]
+                    answers = logits.argmax(dim=1).where(logits.isfinite().all(dim=1), -1)
+                digest.update(answers.cpu().numpy().astype("<i8").tobytes())
+            found[stage, sigma] = digest.hexdigest()
+        return found
+
     def _do_without_compiler(self, name: str, error: Exception) -> None:
         self.compile, self._eager = False, True
         warnings.warn(
@@ -152,14 +171,12 @@ class Engine:
             stacklevel=2,
         )
 
-    def run(self, work: Work, seed: int, *others: "Engine") -> None:
-        """Count every unit that the work names, until it names no more; ``seed`` addresses the noise.
+    def run(self, work: Work, source: NoiseSource, *others: "Engine") -> None:
+        """Count every unit that the work names, until it names no more, on noise of one source.
 
         ``others`` are engines of further models, the members 1, 2, ... of units. Units that several of them want of the
         same noisy copies at the same time are voted on together: the copies are drawn, and denoised, once.
         """
-        if not isinstance(seed, int | np.integer):
-            raise BadSetting(f"the seed must be a whole number, got {seed!r}")
         panel = (self, *others)
         for engine in panel:
             engine._demand_ready(self)
@@ -168,7 +185,7 @@ class Engine:
         threads = min(_MOST_THREADS, torch.get_num_threads())
 
         with ThreadPoolExecutor(threads, thread_name_prefix="dualrs-noise") as pool:
-            noise = NoiseRows(seed, self.batch_size, pool)
+            noise = NoiseRows(source, self.batch_size, pool)
             try:
                 while True:
                     while len(ahead) < _AHEAD and (lane := self._next_lane(panel, lanes, work, bool(ahead))):
@@ -219,7 +236,7 @@ class Engine:
         """Run the lane's networks on a batch and count; return the orders that are complete."""
         began = time.perf_counter()
         try:
-            with self._inference():
+            with _within_memory(), self._inference():
                 tables = answer_together(lane.models, self._to_network(rows, shape), lane.sigma)
                 for model, logits in zip(lane.models, tables, strict=True):
                     check_finite(logits, model.name)
@@ -228,13 +245,6 @@ class Engine:
             asked = np.repeat([r.order.unit.input_id for r in runs], [r.last - r.first for r in runs])
             bad = ~torch.isfinite(torch.cat(tables, dim=1)).all(dim=1).cpu().numpy()[: len(asked)]
             raise NonFiniteLogits(f"{error}, of input {', '.join(sorted(set(asked[bad]))[:5])}") from error
-        except (RuntimeError, MemoryError) as error:
-            if not _is_out_of_memory(error):
-                raise
-            raise OutOfMemory(
-                "memory ran out in the middle of a run; what was recorded is kept: free memory and run the same "
-                "command again"
-            ) from error
         per_row = (time.perf_counter() - began) / sum(r.last - r.first for r in runs)
         row = 0
         for run in runs:
@@ -292,6 +302,20 @@ def _choose_device(device: str | torch.device | None, models: Iterable[NoisyMode
     if len(devices) > 1:
         raise BadSetting(f"the networks are on different devices ({', '.join(map(str, devices))}); pass device=...")
     return devices.pop()
+
+
+@contextmanager
+def _within_memory() -> Iterator[None]:
+    """Say in a sentence that memory ran out, after the networks had fitted."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        raise OutOfMemory(
+            "memory ran out in the middle of a run; what was recorded is kept: free memory and run the same "
+            "command again"
+        ) from error
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

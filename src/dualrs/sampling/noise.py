@@ -1,11 +1,12 @@
 """The noise stream: integer Gaussian noise, addressed, the same on every machine.
 
-Enters: a seed, an input's id, a stream, a block number. Leaves: ``Z = round(255 * d)`` for d ~ N(0, sigma^2),
-one int16 per pixel, for the `BLOCK` noisy copies of that block.
+Enters: a purpose and a seed, an input's id and pixels, a stream, a block number. Leaves: ``Z = round(255 * d)`` for
+d ~ N(0, sigma^2), one int16 per pixel, for the `BLOCK` noisy copies of that block.
 
 *Addressed*: noise depends on its address alone, never on the place in a batch, the order of inputs, the shard
 or what was drawn before. The address is hashed to the 128-bit key of a Philox generator, and the block number
-is the top word of its counter, so no two blocks share a state.
+is the top word of its counter, so no two blocks share a state. The pixels are part of the address: an image that is
+changed to suit the noise gets other noise.
 
 *Integer*: images are 8-bit, ``x = k / 255``, so ``round(255 * (x + d)) = k + Z`` exactly and a network that
 reads ``(k + Z) / 255`` is a genuine function of ``x + d``. The theory then applies to it without a word about
@@ -14,6 +15,7 @@ floating point (docs/guarantees.md). Z comes by inversion from a table of the no
 """
 
 import hashlib
+import secrets
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isqrt
@@ -21,12 +23,13 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.data.images import LEVELS
+from dualrs.data.images import LEVELS, Pixels, content_id
 from dualrs.errors import BadSetting
-from dualrs.votes import BLOCK, Stream
+from dualrs.votes import BLOCK, Purpose, Stream
 
-NOISE = "integer-gaussian philox-4x64 1"  # named in every ledger: another algorithm is another run
-SHARED_NOISE = f"{NOISE}, shared at sigma_e"  # the expert at the router's sigma votes on the router's copies
+NOISE = "integer-gaussian philox-4x64 2"  # named in every ledger: another algorithm is another run
+FIRST_NOISE = "integer-gaussian philox-4x64 1"  # by the input's id alone: read and drawn again, never for new votes
+SHARED = ", shared at sigma_e"  # after the name: the expert at the router's sigma votes on the router's copies
 LARGEST_SIGMA = 8.0
 
 _TABLE_BITS, _GUIDE_BITS = 62, 16
@@ -46,16 +49,42 @@ def check_sigma(sigma: float, name: str = "sigma") -> float:
     return float(sigma)
 
 
-def draw_block(seed: int, input_id: str, stream: Stream, block: int, pixels: int) -> Int16s:
+def fresh_seed() -> int:
+    """A seed of 128 bits that nobody knows yet."""
+    return secrets.randbits(128)
+
+
+@dataclass(frozen=True)
+class NoiseSource:
+    """Where the noise of a run comes from: what it is for, and a seed.
+
+    ``by_name`` leaves purpose and pixels out of the address, as `FIRST_NOISE` did.
+    """
+
+    purpose: Purpose
+    seed: int
+    by_name: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.seed, int | np.integer) or isinstance(self.seed, bool):
+            raise BadSetting(f"the seed must be a whole number, got {self.seed!r}")
+
+    def address(self, input_id: str, image: Pixels, stream: Stream) -> str:
+        """What the noise of a stream on an input is drawn from; the id comes last, as it may hold anything."""
+        words = (str(self.seed), stream.stage, stream.part, stream.sigma.hex(), input_id)
+        return "\0".join(words if self.by_name else (self.purpose, content_id(image), *words))
+
+
+def draw_block(source: NoiseSource, input_id: str, image: Pixels, stream: Stream, block: int) -> Int16s:
     """Integer noise for the copies of one block, shape (BLOCK, pixels); none at sigma 0."""
     if stream.sigma == 0:
-        return np.broadcast_to(np.int16(0), (BLOCK, pixels))
-    address = "\0".join((str(seed), stream.stage, stream.part, stream.sigma.hex(), input_id))
+        return np.broadcast_to(np.int16(0), (BLOCK, image.size))
+    address = source.address(input_id, image, stream)
     key = np.frombuffer(hashlib.blake2b(address.encode(), digest_size=16).digest(), dtype="<u8")
     philox = np.random.Philox(key=key, counter=[0, 0, 0, block])
     table = _table(stream.sigma)
 
-    size = BLOCK * pixels
+    size = BLOCK * image.size
     guide = philox.random_raw(-(-size // 4)).astype("<u8", copy=False).view("<u2")[:size]
     noise = np.empty(size, dtype=np.int16)
     for start in range(0, size, _CHUNK):
@@ -69,7 +98,7 @@ def draw_block(seed: int, input_id: str, stream: Stream, block: int, pixels: int
     noise[open_] = place + (uniform >= table.cdf[place]) - table.largest
     far = np.flatnonzero(table.several[cells])
     noise[open_[far]] = np.searchsorted(table.cdf, uniform[far], side="right") - table.largest
-    return noise.reshape(BLOCK, pixels)
+    return noise.reshape(BLOCK, image.size)
 
 
 @dataclass(frozen=True)

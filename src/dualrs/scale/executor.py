@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from dualrs.data.images import Pixels
@@ -15,6 +14,7 @@ from dualrs.errors import BadSetting
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.counting import Counting
 from dualrs.sampling.engine import Slot, Work
+from dualrs.sampling.noise import NoiseSource
 from dualrs.scale.parcels import Ready, Settings
 
 if TYPE_CHECKING:
@@ -88,14 +88,16 @@ class Executor:
             self.batch_size, self.keep = min(report.batch_size for report in reports), True
         self.answers = dict(self.first.answers)
 
-    def run(self, work: Work, seed: int, *others: "Executor") -> None:
-        """Count every unit that the work names, until it names no more; ``seed`` addresses the noise.
+    def identify(self, first: Pixels) -> Mapping[Slot, str]:
+        """For each stage and sigma a hash of what its network answers to trial copies of this and of fixed images."""
+        return self._workers.identify(self, first)
+
+    def run(self, work: Work, source: NoiseSource, *others: "Executor") -> None:
+        """Count every unit that the work names, until it names no more, on noise of one source.
 
         ``others`` belong to further models, the members 1, 2, ... of units, and have the same workers. Inputs that
         cannot be counted are set aside; at the end, when all others are recorded, one error names them.
         """
-        if not isinstance(seed, int | np.integer):
-            raise BadSetting(f"the seed must be a whole number, got {seed!r}")
         if len(settings := {(e.batch_size, e.dtype) for e in (self, *others)}) > 1:
             raise BadSetting(f"models that vote together need one batch size and precision; got {sorted(settings)}")
-        self._workers.run(work, int(seed), (self, *others))
+        self._workers.run(work, source, (self, *others))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dualrs.data.images import Pixels
 from dualrs.sampling.engine import Slot
+from dualrs.sampling.noise import NoiseSource
 from dualrs.votes import Counts, Stream, Unit
 
 Answers = Mapping[Slot, int]  # how many different answers the network of each stage and sigma has
@@ -19,7 +20,7 @@ Answers = Mapping[Slot, int]  # how many different answers the network of each s
 class Parcel(NamedTuple):
     """Units on some inputs, on their way to a worker."""
 
-    seed: int
+    source: NoiseSource
     panel: tuple[int, ...]  # whose networks the members of units are
     ids: list[str]
     images: NDArray[np.uint8]  # (inputs, channels, height, width)
@@ -28,13 +29,17 @@ class Parcel(NamedTuple):
 
     @classmethod
     def pack(
-        cls, units: Sequence[Unit], pixels: Callable[[str], Pixels], seed: int, panel: tuple[int, ...] = (0,)
+        cls,
+        units: Sequence[Unit],
+        pixels: Callable[[str], Pixels],
+        source: NoiseSource,
+        panel: tuple[int, ...] = (0,),
     ) -> "Parcel":
         """Units in their order, each image once."""
         ids = {name: k for k, name in enumerate(dict.fromkeys(u.input_id for u in units))}
         streams = {stream: k for k, stream in enumerate(dict.fromkeys(u.stream for u in units))}
         table = np.array([(ids[u.input_id], streams[u.stream], u.start, u.stop, u.member) for u in units])
-        return cls(seed, panel, [*ids], np.stack([pixels(name) for name in ids]), [*streams], table)
+        return cls(source, panel, [*ids], np.stack([pixels(name) for name in ids]), [*streams], table)
 
     def unpack(self) -> list[Unit]:
         """The units, in the order in which they were packed."""
@@ -84,6 +89,6 @@ class Ready(NamedTuple):
 
     batch_size: int
     answers: Answers
-    trial: dict[Slot, Counts]  # counts on that image under given noise: every worker's must be equal
+    identity: dict[Slot, str]  # what the networks answer to trial copies of that image: every worker's must be equal
     warnings: list[Warning]
     host: str

@@ -5,13 +5,13 @@ that is lost has another put in its place; one that keeps failing to start is gi
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from dualrs.data.images import Pixels
 from dualrs.errors import DualrsError, WorkersFailed, first_line
+from dualrs.sampling.engine import Slot
 from dualrs.scale.cluster import Share
 from dualrs.scale.executor import Executor
 from dualrs.scale.parcels import Format, Ready
@@ -86,6 +86,18 @@ class Seats:
             self._welcome(seat, reports)
         while not self.alive:  # the first one may be trying another batch size
             self.hear()
+
+    def identify(self, executor: Executor, first: Pixels) -> Mapping[Slot, str]:
+        """What the networks of one executor answer to trial copies, from the first worker that says so."""
+        while True:
+            for seat in [seat for seat in self._seats if seat.ready]:
+                try:
+                    found: Mapping[Slot, str] = self._ray.get(seat.actor.identify.remote(executor.number, first))
+                except self._ray.exceptions.RayError as error:
+                    self.replace(seat, sentence(error))
+                else:
+                    return found
+            self.hear()  # whether others are starting
 
     def fill(self) -> None:
         """Start a worker on every seat that has none."""
@@ -171,9 +183,9 @@ class Seats:
                 return
             first = executor.first
             assert first is not None, "settled"
-            if any(not np.array_equal(counts, report.trial[slot]) for slot, counts in first.trial.items()):
+            if report.identity != first.identity:
                 raise WorkersFailed(
-                    f"the workers on {first.host} and {report.host} count different votes on the same noise: their "
+                    f"the workers on {first.host} and {report.host} answer differently to the same noisy copies: their "
                     "hardware or libraries compute differently; use machines of one kind, with the same packages"
                 )
         seat.ready, seat.trying = True, []

@@ -9,7 +9,7 @@ import platform
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -22,9 +22,10 @@ from dualrs.data.images import Pixels
 from dualrs.errors import NonFiniteLogits
 from dualrs.models.hardware import keep_memory
 from dualrs.sampling.engine import Engine, Slot, Work
+from dualrs.sampling.noise import NoiseSource
 from dualrs.scale.networks import unpack_networks
 from dualrs.scale.parcels import Counted, Format, Parcel, Ready, Settings
-from dualrs.votes import Counts, Part, Stream, Unit
+from dualrs.votes import Counts, Unit
 
 
 class Voter:
@@ -39,6 +40,10 @@ class Voter:
     def prepare(self, wanted: list[Settings]) -> list[Ready]:
         """Load the networks, and try those of some models."""
         return self._hand.submit(self._prepare, wanted).result()
+
+    def identify(self, number: int, first: Pixels) -> dict[Slot, str]:
+        """What the networks of one model answer to trial copies."""
+        return self._hand.submit(lambda: self._engines[number].identify(first)).result()
 
     def vote(self, parcel: Parcel) -> Counted:
         """Count the units of a parcel, together with those of others that wait."""
@@ -71,7 +76,7 @@ class Voter:
             warnings.simplefilter("always")
             engine.prepare(wanted.image)
         said = [w.message for w in caught if isinstance(w.message, Warning)]
-        return Ready(engine.batch_size, engine.answers, _trial(engine, wanted.image), said, platform.node())
+        return Ready(engine.batch_size, engine.answers, engine.identify(wanted.image), said, platform.node())
 
     def _serve(self) -> None:
         """Work until no parcel waits. What fails for another reason than an input leaves nothing to go on with."""
@@ -87,7 +92,8 @@ class Voter:
 
     def _run(self, work: Work) -> None:
         first, *others = (self._engines[number] for number in self._desk.panel)
-        first.run(work, self._desk.seed, *others)
+        assert self._desk.source is not None, "parcels have one"
+        first.run(work, self._desk.source, *others)
 
     def _blame(self, suspects: list[str], error: NonFiniteLogits) -> None:
         """Find by halving which inputs fail by themselves; count the others."""
@@ -117,9 +123,9 @@ class _Errand:
         self._open = len(self.units)
 
     @property
-    def key(self) -> tuple[int, tuple[int, ...]]:
+    def key(self) -> tuple[NoiseSource, tuple[int, ...]]:
         """Parcels that may be packed into the same batches have the same."""
-        return self.parcel.seed, self.parcel.panel
+        return self.parcel.source, self.parcel.panel
 
     def take(self, place: int, counts: Counts, seconds: float) -> bool:
         """Take in the counts of a unit; whether the parcel is done."""
@@ -157,7 +163,7 @@ class _Desk:
     def __init__(self) -> None:
         self.waiting: deque[_Errand] = deque()
         self.begun: dict[str, _Begun] = {}
-        self.seed = 0
+        self.source: NoiseSource | None = None
         self.panel: tuple[int, ...] = ()
         self._began = 0.0  # when the present run of the engine did
         self._votes = 0  # that it has counted since
@@ -171,13 +177,13 @@ class _Desk:
             return True
         if not self.waiting:
             return False
-        self.seed, self.panel = self.waiting[0].key
+        self.source, self.panel = self.waiting[0].key
         return True
 
     def more(self) -> Sequence[Unit] | None:
         if not self._next:
             # Once dry, this run of the engine ends: it must be told the same however often it asks.
-            self._dry = self._dry or not self.waiting or self.waiting[0].key != (self.seed, self.panel)
+            self._dry = self._dry or not self.waiting or self.waiting[0].key != (self.source, self.panel)
             if self._dry:
                 return None
             self._unwrap(self.waiting.popleft())
@@ -225,36 +231,6 @@ class _Desk:
             errand.counted.set_exception(error)
         for held in (self.waiting, self.begun, self._next):
             held.clear()
-
-
-def _trial(engine: Engine, pixels: Pixels) -> dict[Slot, Counts]:
-    """Votes of every network on a batch of noisy copies of one image, under an address that no input has."""
-    units = [Unit("", Stream(stage, Part.SELECTION, sigma), 0, engine.batch_size) for stage, sigma in engine.models]
-    counts: dict[Slot, Counts] = {}
-    engine.run(_Trial(pixels, iter([units]), counts), 0)
-    return counts
-
-
-@dataclass
-class _Trial:
-    """The engine's `Work` of a trial."""
-
-    image: Pixels
-    supply: Iterator[list[Unit]]
-    counts: dict[Slot, Counts]
-
-    def more(self) -> Sequence[Unit] | None:
-        return next(self.supply, None)
-
-    def pixels(self, input_id: str) -> Pixels:
-        return self.image
-
-    def deliver(self, unit: Unit, counts: Counts, seconds: float) -> Sequence[Unit]:
-        self.counts[unit.stream.stage, unit.stream.sigma] = counts
-        return ()
-
-    def batch_done(self) -> None:
-        pass
 
 
 @dataclass

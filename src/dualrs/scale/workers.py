@@ -10,16 +10,18 @@ costs little. Its tasks are given to others, and another worker is started in it
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
 import torch
 
+from dualrs.data.images import Pixels
 from dualrs.errors import BadSetting, InputsFailed, WorkersFailed
 from dualrs.sampling.counting import Counting
-from dualrs.sampling.engine import Work
+from dualrs.sampling.engine import Slot, Work
+from dualrs.sampling.noise import NoiseSource
 from dualrs.scale.cluster import connected, divide, import_ray, resources
 from dualrs.scale.executor import Executor
 from dualrs.scale.networks import pack_networks
@@ -92,7 +94,11 @@ class Workers:
         """Start the workers if there are none, and have each try the networks of one executor."""
         self._seats.prepare(executor)
 
-    def run(self, work: Work, seed: int, panel: Sequence[Executor]) -> None:
+    def identify(self, executor: Executor, first: Pixels) -> Mapping[Slot, str]:
+        """What the networks of one executor answer to trial copies, from a worker: all of them answer alike."""
+        return self._seats.identify(executor, first)
+
+    def run(self, work: Work, source: NoiseSource, panel: Sequence[Executor]) -> None:
         """Count every unit that a work names, its members being those of a panel."""
         supply = Supply(work)
         self._losses, last_alive = 0, time.monotonic()
@@ -101,7 +107,7 @@ class Workers:
             seat.size = panel[0].batch_size * len(panel[0].models)
         self._seats.fill()
         try:
-            while self._hand_out(supply, seed, panel):
+            while self._hand_out(supply, source, panel):
                 if self.alive:
                     last_alive = time.monotonic()
                 elif time.monotonic() - last_alive > LONG_PATIENCE:
@@ -118,11 +124,11 @@ class Workers:
         if supply.failures:
             raise InputsFailed(supply.failures)
 
-    def _hand_out(self, supply: Supply, seed: int, panel: Sequence[Executor]) -> bool:
+    def _hand_out(self, supply: Supply, source: NoiseSource, panel: Sequence[Executor]) -> bool:
         """Give every worker what it has room for; whether anything is under way, or waits for a worker."""
 
         def send(seat: Seat, task: Task) -> None:
-            parcel = Parcel.pack(task.units, supply.pixels, seed, tuple(executor.number for executor in panel))
+            parcel = Parcel.pack(task.units, supply.pixels, source, tuple(executor.number for executor in panel))
             seat.tasks[seat.actor.vote.remote(parcel)] = task
 
         for seat in self._seats:

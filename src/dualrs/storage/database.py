@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dualrs.errors import LedgerError
-from dualrs.storage.header import FORMAT
+from dualrs.storage.header import FORMAT, FORMATS
 
 Row = tuple[Any, ...]
 
@@ -24,7 +24,8 @@ KEPT = "What was committed before is kept, and the same command goes on from the
 DAMAGED = "restore a copy of it, or give another file name to start afresh"
 
 SCHEMA = (
-    "CREATE TABLE header (fingerprint TEXT NOT NULL, fields TEXT NOT NULL, seal TEXT NOT NULL)",
+    "CREATE TABLE header (fingerprint TEXT NOT NULL, fields TEXT NOT NULL, inputs BLOB NOT NULL, state TEXT NOT NULL,"
+    " seal TEXT NOT NULL)",
     "CREATE TABLE inputs (id TEXT PRIMARY KEY, position INTEGER NOT NULL, label INTEGER, seal TEXT NOT NULL)"
     " WITHOUT ROWID",
     "CREATE TABLE votes (input TEXT, stage TEXT, part TEXT, sigma REAL, start INTEGER, stop INTEGER NOT NULL,"
@@ -44,7 +45,8 @@ class Database:
     def __init__(self, path: Path, mode: str) -> None:
         self.path = path
         self.writable = mode != "ro"
-        self._failed = False
+        self.founded = False  # by this very object
+        self._failed = self._closed = False
         try:
             uri = f"{path.absolute().as_uri()}?mode={mode}"
             self._connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
@@ -65,10 +67,8 @@ class Database:
         return database._or_close(database._demand_ledger)
 
     @classmethod
-    def founding(cls, path: Path, header_row: Sequence[str]) -> "Database":
+    def founding(cls, path: Path, header_row: Sequence[object]) -> "Database":
         """Open a ledger for writing; where there is none, found it with this header row."""
-        if not path.parent.is_dir():
-            raise LedgerError(f"cannot write {path}: there is no folder {path.parent}")
         exists = path.exists() and not _is_empty(path)
         database = cls(path, "rw" if exists else "rwc")
         return database._or_close(lambda: database._found(header_row))
@@ -96,7 +96,7 @@ class Database:
             raise
         return self
 
-    def _found(self, header_row: Sequence[str]) -> None:
+    def _found(self, header_row: Sequence[object]) -> None:
         if self._is_blank():
             self.execute("BEGIN EXCLUSIVE")
             if self._is_blank():  # still so, now that nobody else can found it
@@ -104,7 +104,8 @@ class Database:
                 self.execute(f"PRAGMA user_version = {FORMAT}")
                 for table in SCHEMA:
                     self.execute(table)
-                self.execute("INSERT INTO header VALUES (?, ?, ?)", header_row)
+                self.execute("INSERT INTO header VALUES (?, ?, ?, ?, ?)", header_row)
+                self.founded = True
             self.execute("COMMIT")
         self._demand_ledger()
 
@@ -122,9 +123,9 @@ class Database:
     def _demand_ledger(self) -> None:
         if self._number("PRAGMA application_id") != APPLICATION:
             raise LedgerError(f"{self.path} is an SQLite file, but not a ledger of dualrs; give another file name")
-        if (version := self._number("PRAGMA user_version")) != FORMAT:
+        if (version := self._number("PRAGMA user_version")) not in FORMATS:
             raise LedgerError(
-                f"{self.path} is a ledger of format {version}, this dualrs reads format {FORMAT}; "
+                f"{self.path} is a ledger of format {version}, this dualrs reads formats 1 to {FORMAT}; "
                 "use the version of dualrs that wrote it"
             )
 
@@ -145,6 +146,11 @@ class Database:
             yield from map(tuple, self._connection.execute(sql, values))
         except _COMPLAINTS as error:
             raise self._fail(error) from error
+
+    @property
+    def intact(self) -> bool:
+        """Whether it can be written, and no write has failed."""
+        return self.writable and not self._failed and not self._closed
 
     def begin(self) -> None:
         """Open a transaction for writing, unless one is open."""
@@ -189,11 +195,18 @@ class Database:
         except sqlite3.ProgrammingError:
             pass  # closed before
         finally:
-            self._connection.close()
+            self.abandon()
 
     def abandon(self) -> None:
         """Close without committing or tidying up."""
+        self._closed = True
         self._connection.close()
+
+    def discard(self) -> None:
+        """Close, and remove the file with all that is in it."""
+        self.abandon()
+        for path in (self.path, *(Path(f"{self.path}{suffix}") for suffix in ("-wal", "-shm", "-journal"))):
+            path.unlink(missing_ok=True)
 
     def _fail(self, error: Exception) -> LedgerError:
         self._failed = True

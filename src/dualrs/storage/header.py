@@ -13,16 +13,25 @@ from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
+from dualrs.certificates import spell_seed
 from dualrs.errors import BadSetting, LedgerError
 from dualrs.policy import POLICY
-from dualrs.votes import SamplingPlan, Streams
+from dualrs.votes import Purpose, SamplingPlan, Streams
 
-FORMAT = 1  # of the ledger: its tables, its seals and the fields of this header
+FORMAT = 2  # of the ledger: its tables, its seals and the fields of this header
+FORMATS = (1, 2)  # that can be read; format 1 lists no inputs, and its noise is addressed by names
 LABELS = "labels"  # in place of a rule: votes at every sigma, from which a router's labels are made, no certificate
 ASSIGNED = "assigned"  # likewise: votes of a router alone, which assign a sigma to each training input
 NEEDED, ALL = "needed", "all"  # which votes an input gets: those that the rule can use, or those of every stream
-# Fields that format 1 got later, and what they are where a ledger lacks them.
-LATER: Mapping[str, object] = {"votes": NEEDED, "looks": (), "target": "", "policy": "", "thresholds": ()}
+# Fields that came later, and what they are where a ledger lacks them.
+LATER: Mapping[str, object] = {
+    "votes": NEEDED,
+    "looks": (),
+    "target": "",
+    "policy": "",
+    "thresholds": (),
+    "identity": {},
+}
 INFORMATIONAL = ("versions", "command", "created")  # may differ between two halves of one run
 
 
@@ -43,6 +52,7 @@ class Header:
     dtype: str
     device: str
     models: Mapping[str, str]  # "router", "class", "class 0.5" -> fingerprint
+    identity: Mapping[str, str] = field(default_factory=dict)  # likewise -> hash of its answers to trial copies
     dataset: str
     dataset_fingerprint: str
     noise: str  # name and version of the noise stream
@@ -64,7 +74,7 @@ class Header:
         self._set("sigmas", tuple(_real("sigmas", s) for s in self.sigmas))
         self._set("sigma_e", None if self.sigma_e is None else _real("sigma_e", self.sigma_e))
         self._set("image_shape", tuple(_integer("image_shape", k) for k in self.image_shape))
-        for name in ("models", "versions"):
+        for name in ("models", "identity", "versions"):
             self._set(name, {_text(name, k): _text(name, v) for k, v in dict(getattr(self, name)).items()})
         for name in (
             "rule",
@@ -80,6 +90,8 @@ class Header:
             "created",
         ):
             self._set(name, _text(name, getattr(self, name)))
+        if self.format not in FORMATS:
+            raise BadSetting(f"the format must be one of {FORMATS}, got {self.format}")
         if not self.sigmas or len(set(self.sigmas)) != len(self.sigmas) or min(self.sigmas) <= 0:
             raise BadSetting(f"sigmas must be different positive numbers, got {self.sigmas}")
         if self.rule == ASSIGNED:
@@ -127,6 +139,11 @@ class Header:
         return self.rule not in (LABELS, ASSIGNED)
 
     @property
+    def purpose(self) -> Purpose:
+        """What the noise of the run is drawn for."""
+        return {LABELS: Purpose.LABEL, ASSIGNED: Purpose.ASSIGN}.get(self.rule, Purpose.CERTIFY)
+
+    @property
     def contents(self) -> str:
         """What a ledger of this run holds, in words."""
         names = {LABELS: "labels", ASSIGNED: "assigned sigmas"}
@@ -155,6 +172,13 @@ class Header:
                 for model in sorted({*ours, *theirs}):
                     if ours.get(model) != theirs.get(model):
                         sentences.append(_departure(f"model {model!r}", ours.get(model), theirs.get(model)))
+            elif name == "identity":
+                for model in sorted(set(ours) & set(theirs)):
+                    if ours[model] != theirs[model]:
+                        sentences.append(
+                            f"the network {model!r} answers otherwise than it did: its code, a constant in it, a "
+                            "library or the hardware has changed"
+                        )
             elif ours != theirs:
                 sentences.append(_departure(name, ours, theirs))
         return sentences
@@ -188,10 +212,12 @@ def _deciding() -> list[str]:
 
 
 def _departure(name: str, ours: object, theirs: object) -> str:
-    return f"{name} is {_shown(ours)} on record but {_shown(theirs)} was given"
+    return f"{name} is {_shown(name, ours)} on record but {_shown(name, theirs)} was given"
 
 
-def _shown(value: object) -> str:
+def _shown(name: str, value: object) -> str:
+    if name == "seed" and isinstance(value, int):
+        return spell_seed(value)
     return "nothing" if value is None else str(value)
 
 
@@ -200,7 +226,7 @@ def _canonical(content: Mapping[str, object]) -> str:
 
 
 def _integer(name: str, value: Any) -> int:
-    if not isinstance(value, Integral):
+    if value is True or value is False or not isinstance(value, Integral):
         raise BadSetting(f"{name} must be a whole number, got {value!r}")
     return int(value)
 

@@ -5,6 +5,9 @@ for a resumed run, a verification or a report. Rows go into an open transaction 
 the process at any moment loses at most what was not committed.
 """
 
+import contextlib
+import secrets
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
@@ -19,8 +22,9 @@ import numpy as np
 from dualrs.certificates import Certificate
 from dualrs.errors import ForeignLedger, LedgerError
 from dualrs.storage.database import Database, Row
-from dualrs.storage.header import Header
-from dualrs.storage.rows import Blocks, Concluded, InputRow, Rows, named
+from dualrs.storage.header import ALL, FORMAT, Header
+from dualrs.storage.lease import Lease
+from dualrs.storage.rows import DONE, OPEN, Blocks, Concluded, InputRow, Rows, named
 from dualrs.votes import AnyVotes, Counts, Stream, Tally, Unit, Votes
 
 _Held = TypeVar("_Held")
@@ -32,6 +36,18 @@ INSERT INTO votes SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE NOT EXISTS (
     SELECT 1 FROM votes WHERE input = ?1 AND stage = ?2 AND part = ?3 AND sigma = ?4 AND start < ?6 AND stop > ?5
 )"""
 
+_ONE = "SELECT * FROM votes WHERE input = ? AND stage = ? AND part = ? AND sigma = ? AND start = ?"
+
+
+def demand_current(header: Header, path: Path) -> None:
+    """Refuse to go on with, or to take votes from, a run that an earlier version of dualrs wrote."""
+    if header.format != FORMAT:
+        raise ForeignLedger(
+            f"{path} was written by an earlier version of dualrs, whose noise depended on the names of inputs and not "
+            "on their pixels: it can be shown, compared and verified, and its votes are not mixed with new ones. Give "
+            "another file name"
+        )
+
 
 class Ledger:
     """The record of one run; made by `create_or_resume` or, for reading, by `open`. A context manager."""
@@ -39,28 +55,58 @@ class Ledger:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.path = database.path
-        found = list(database.rows("SELECT fingerprint, fields, seal FROM header LIMIT 2"))
+        found = list(database.rows("SELECT * FROM header LIMIT 2"))
         if len(found) != 1:
             raise LedgerError(f"{self.path} has {len(found) or 'no'} headers where a ledger has one; it is damaged")
-        fingerprint, text, seal = found[0]
+        fingerprint, text, *listing, _ = found[0]
         try:
             self.header = Header.from_json(text)
+            if len(listing) != (0 if self.header.format == 1 else 2):
+                raise LedgerError(f"its header is not that of format {self.header.format}")
         except (LedgerError, TypeError) as bad:
             raise LedgerError(f"{self.path} is damaged or was edited: {bad}") from bad
         self.rows = Rows(self.header, fingerprint)
-        self.header_damage = _header_damage(self.header, fingerprint, text, seal, self.rows)
+        self.header_damage = self.rows.header_damage(found[0])
+        self._take_listing(found[0])
         self._inputs: dict[str, InputRow] = {}
         self._concluded: set[str] = set()
+        self._lease: Lease | None = None
+        self._undivided = False  # within `all_or_none`
+
+    def _take_listing(self, row: Row) -> None:
+        """What the header says of inputs: the list of them, and whether none lacks anything. Format 1 says nothing."""
+        _, _, *listing, _ = row
+        self.done = listing[1:] == [DONE]
+        self.listed = [] if self.header_damage or not listing else self.rows.listed(listing[0])
 
     @classmethod
-    def create_or_resume(cls, path: str | PathLike[str], header: Header) -> "Ledger":
-        """Open the ledger of this very run for writing, made new if there is none; refuses one of another run."""
-        text, rows = header.to_json(), Rows(header, header.fingerprint)
-        database = Database.founding(Path(path), (header.fingerprint, text, rows.seal("header", text)))
+    def create_or_resume(cls, path: str | PathLike[str], header: Header, lease: Lease | None = None) -> "Ledger":
+        """Open the ledger of this very run for writing, made new if there is none; refuses one of another run.
+
+        One of another run that has no votes yet, as a command with a wrong setting leaves behind, makes room. The
+        ledger takes the lease on its path, unless the caller has it, and gives it back when it is closed.
+        """
+        own = Lease(path) if lease is None else None
+        try:
+            ledger = cls._founded(Path(path), header)
+            ledger._lease = own
+        except BaseException:
+            if own is not None:
+                own.release()
+            raise
+        return ledger
+
+    @classmethod
+    def _founded(cls, path: Path, header: Header) -> "Ledger":
+        database = Database.founding(path, Rows(header, header.fingerprint).of_header([], OPEN))
         try:
             ledger = cls(database)
             ledger.trust_header()
             if differences := ledger.header.differences(header):
+                if ledger._is_without_votes():
+                    database.discard()
+                    return cls._founded(path, header)
+                demand_current(ledger.header, path)
                 raise ForeignLedger(
                     f"{path} belongs to another run: {'; '.join(differences)}. "
                     "Give another file name, or the same settings"
@@ -74,12 +120,13 @@ class Ledger:
 
     @classmethod
     def header_of(cls, path: str | PathLike[str]) -> Header | None:
-        """The header of the run that was begun at a path; None if there is none."""
+        """The header of the run that was begun at a path; None if there is none, or none with votes."""
         database = Database.resuming(Path(path))
         if database is None:
             return None
         try:
-            return cls(database).header
+            ledger = cls(database)
+            return None if ledger._is_without_votes() else ledger.header
         finally:
             database.abandon()
 
@@ -100,6 +147,8 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
+            if error is not None and self.database.founded and self._is_without_votes():
+                self.database.discard()  # a run that failed before its first vote leaves nothing behind
             self.close()
         except LedgerError:
             if error is None:  # never hide what really happened
@@ -107,11 +156,20 @@ class Ledger:
 
     def close(self) -> None:
         """Commit what is recorded, since every row stands by itself, and leave one single file."""
-        self.database.close()
+        try:
+            if self.database.intact:
+                done = bool(self.listed) and self.finished() >= {row.id for row in self.listed}
+                if done != self.done:
+                    self._note(done)
+            self.database.close()
+        finally:
+            if self._lease is not None:
+                self._lease.release()
 
     def commit(self) -> None:
         """Make everything recorded so far lasting."""
-        self.database.commit()
+        if not self._undivided:
+            self.database.commit()
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Read one state throughout, whatever another process writes meanwhile."""
@@ -122,6 +180,7 @@ class Ledger:
     def add_inputs(self, rows: Iterable[tuple[str, int, int | None]]) -> None:
         """Name the inputs of the run: id, position in the dataset, label or None. Adding the same again is nothing."""
         self.database.begin()
+        before = len(self._inputs)
         for input_id, position, label in rows:
             row = InputRow(str(input_id), int(position), None if label is None else int(label))
             if label is not None and label < 0:
@@ -136,6 +195,21 @@ class Ledger:
                     f"not at position {row.position} with label {row.label}: this is another dataset. "
                     "Give another file name, or the same data"
                 )
+        if len(self._inputs) > before:
+            self._note(done=False)
+
+    def _note(self, done: bool) -> None:
+        """Write the list of inputs into the header, and whether one of them lacks something."""
+        self.database.begin()
+        known = {row.id: row for row in self.listed} | self._inputs  # one that was removed stays on the list
+        inputs = sorted(known.values(), key=lambda row: (row.position, row.id))
+        _, _, listed, state, seal = self.rows.of_header(inputs, DONE if done else OPEN)
+        self.database.execute("UPDATE header SET inputs = ?, state = ?, seal = ?", (listed, state, seal))
+        self.done, self.listed = done, inputs
+
+    def finished(self) -> set[str]:
+        """The inputs that lack nothing: those that have a certificate or, in a run without any, all their votes."""
+        return self.concluded() if self.header.certifies else set(self.complete())
 
     def record(self, unit: Unit, counts: Counts | Blocks) -> None:
         """Keep the counts of a unit, shape (blocks, answers). The same again is nothing; votes never count twice."""
@@ -144,12 +218,8 @@ class Ledger:
         row = self.rows.of_unit(unit, counts)
         if unit.input_id not in self._concluded and self.database.execute(_RECORD, row) == 1:
             return
-        there = self.database.rows(
-            "SELECT * FROM votes WHERE input = ? AND stage = ? AND part = ? AND sigma = ? AND start = ?", row[:5]
-        )
-        for recorded, kept in map(self.rows.unit, there):
-            if recorded == unit and np.array_equal(kept, counts):
-                return
+        if self.has(unit, counts):
+            return
         raise LedgerError(
             f"{named(unit)}: {self.path} holds other votes there, or the input is concluded without them. "
             "Votes are drawn once, so the model, the data or the device is not what it was; nothing was changed"
@@ -171,9 +241,10 @@ class Ledger:
     def absorb(self, shard: "Ledger") -> None:
         """Take in all rows of a ledger of the same run over other inputs, or none of them; commits."""
         shard.trust_header()
+        demand_current(shard.header, shard.path)
         if differences := self.header.differences(shard.header):
             raise ForeignLedger(f"{shard.path} is no shard of {self.path}: {'; '.join(differences)}")
-        with self._all_or_none(), shard.snapshot():
+        with self.all_or_none(), shard.snapshot():
             self.add_inputs(shard.inputs())
             for unit, counts in shard._units("SELECT * FROM votes"):
                 self.record(unit, counts)
@@ -184,26 +255,39 @@ class Ledger:
         """Copy the votes of some streams on the inputs of this run from a ledger of another run, or none; commits.
 
         That this run would draw the same votes is for the caller to know. All votes of the other ledger are looked at,
-        so that a damaged one is refused; of those, the units that this run plans are taken. Returns how many votes are
-        new here.
+        so that a damaged one is refused; of those, the units that this run plans are taken. A run that may never ask
+        for the rest of a stream that another was stopped in takes whole streams only. Returns how many votes are new.
         """
         before = self._votes_held()
-        with self._all_or_none(), other.snapshot():
+        asks_for_all = not self.header.certifies or self.header.votes == ALL
+        with self.all_or_none(), other.snapshot():
             shared = {row.id for row in other.inputs()} & self._inputs.keys()
-            planned = {(s, u.start, u.stop) for s in streams for u in self.header.plan.units("", s)}
-            for unit, counts in other._units("SELECT * FROM votes"):
-                if unit.input_id in shared and (unit.stream, unit.start, unit.stop) in planned:
-                    self.record(unit, counts)
+            planned = {s: {(u.start, u.stop) for u in self.header.plan.units("", s)} for s in streams}
+            for input_id, units in groupby(other._units("SELECT * FROM votes"), key=lambda held: held[0].input_id):
+                found: dict[Stream, list[tuple[Unit, Blocks]]] = defaultdict(list)
+                for unit, counts in units:
+                    if (unit.start, unit.stop) in planned.get(unit.stream, ()):
+                        found[unit.stream].append((unit, counts))
+                for stream, held in found.items():
+                    if input_id in shared and (asks_for_all or len(held) == len(planned[stream])):
+                        for unit, counts in held:
+                            self.record(unit, counts)
         return self._votes_held() - before
 
     @contextmanager
-    def _all_or_none(self) -> Iterator[None]:
-        """Commit what is written within; undo it if anything goes wrong."""
+    def all_or_none(self) -> Iterator[None]:
+        """Commit what is written within; undo it if anything goes wrong. Within another, that one decides."""
+        if self._undivided:
+            yield
+            return
         self.commit()
+        self._undivided = True
         try:
             yield
+            self._undivided = False
             self.commit()
         except BaseException:
+            self._undivided = False
             self.database.rollback()
             self._remember()
             raise
@@ -281,6 +365,28 @@ class Ledger:
             return unit, counts.astype(np.int64)
         return None
 
+    def unfinished_units(self) -> Iterator[tuple[Unit, Counts]]:
+        """The votes on inputs that lack something: those to which a resumed run adds more."""
+        finished = self.finished()
+        for unit, counts in self._units("SELECT * FROM votes"):
+            if unit.input_id not in finished:
+                yield unit, counts.astype(np.int64)
+
+    def random_units(self, count: int) -> list[tuple[Unit, Counts]]:
+        """Some units at random, all different, every one as likely as any other."""
+        keys = [row[:5] for row in self.database.rows("SELECT input, stage, part, sigma, start FROM votes")]
+        chosen = secrets.SystemRandom().sample(keys, min(count, len(keys)))
+        return [(u, c.astype(np.int64)) for key in chosen for u, c in self._units(_ONE, key)]
+
+    def unit_count(self) -> int:
+        """How many units of votes are recorded."""
+        return int(next(self.database.rows("SELECT count(*) FROM votes"))[0])
+
+    def has(self, unit: Unit, counts: Counts | Blocks) -> bool:
+        """Whether this very unit is recorded, with these counts."""
+        key = (unit.input_id, *_address(unit.stream), unit.start)
+        return any(held == unit and np.array_equal(kept, counts) for held, kept in self._units(_ONE, key))
+
     def _units(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[Unit, Blocks]]:
         return self._read(self.rows.unit, query, values)
 
@@ -297,6 +403,11 @@ class Ledger:
     def _votes_held(self) -> int:
         return int(next(self.database.rows("SELECT coalesce(sum(stop - start), 0) FROM votes"))[0])
 
+    def _is_without_votes(self) -> bool:
+        with contextlib.suppress(LedgerError):  # what cannot be read is not empty
+            return not any(True for _ in self.database.rows("SELECT 1 FROM votes UNION SELECT 1 FROM certificates"))
+        return False
+
     def _certificate(self, input_id: str) -> Certificate | None:
         for row in self.database.rows("SELECT * FROM certificates WHERE input = ?", (input_id,)):
             return self.rows.certificate(row)[1].certificate
@@ -305,6 +416,7 @@ class Ledger:
     def _remember(self) -> None:
         self._inputs = {row.id: row for row in self.inputs()}
         self._concluded = self.concluded()
+        self._take_listing(next(self.database.rows("SELECT * FROM header")))
 
     def _demand_input(self, input_id: str) -> None:
         if input_id not in self._inputs:
@@ -313,11 +425,3 @@ class Ledger:
 
 def _address(stream: Stream) -> tuple[str, str, float]:
     return stream.stage.value, stream.part.value, stream.sigma
-
-
-def _header_damage(header: Header, fingerprint: str, text: str, seal: str, rows: Rows) -> str | None:
-    if header.fingerprint != fingerprint:
-        return "header: a field that decides votes or certificates was changed after the run began"
-    if seal != rows.seal("header", text):
-        return "header: a field (versions, command, created) was changed after the run began"
-    return None

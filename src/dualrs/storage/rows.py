@@ -10,8 +10,8 @@ It finds damage and edits; it is no signature, as anyone can compute it.
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
-from dataclasses import astuple, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -26,7 +26,9 @@ from dualrs.votes import BLOCK, Counts, Stream, Unit
 Blocks = NDArray[np.uint8]  # counts as kept: no block has more than BLOCK = 100 votes
 Place = tuple[str, Stream, int]  # input and stream of some votes, and the last look that they do not come before
 
-CERTIFICATE_FIELDS = tuple(f.name for f in fields(Certificate))
+CERTIFICATE_FIELDS = tuple(f.name for f in fields(Certificate) if f.name != "seed")  # which the header has
+
+OPEN, DONE = "open", "done"  # states of a run: whether an input of it lacks votes or a certificate
 
 _UNPLANNED = "no such votes are planned in this run"
 
@@ -54,6 +56,7 @@ class Rows:
     """Packs and unpacks the rows of one run."""
 
     def __init__(self, header: Header, fingerprint: str) -> None:
+        self._header, self._fingerprint = header, fingerprint
         self._base = hashlib.blake2b(fingerprint.encode(), digest_size=8)
         self._plan = header.plan
         self.answers: Mapping[Stream, int] = header.streams.answers
@@ -85,6 +88,32 @@ class Rows:
             raise UnusableVotes(_UNPLANNED)
         size = unit.blocks * self.answers[stream]
         return stream, self._plan.step_before(unit), size, f",{_encode([start, stop])[1:]}".encode()
+
+    def of_header(self, inputs: Sequence[InputRow], state: str) -> tuple[str, str, bytes, str, str]:
+        """The row of table header."""
+        text, raw = self._header.to_json(), _encode(inputs).encode()
+        return self._fingerprint, text, zlib.compress(raw), state, self.seal("header", text, state, raw=raw)
+
+    def header_damage(self, row: tuple[Any, ...]) -> str | None:
+        """What is wrong with a row of table header, if anything."""
+        _, text, *listing, seal = row
+        if self._header.fingerprint != self._fingerprint:
+            return "header: a field that decides votes or certificates was changed after the run began"
+        if not listing:  # format 1
+            if seal != self.seal("header", text):
+                return "header: a field (versions, command, created) was changed after the run began"
+            return None
+        try:
+            raw = zlib.decompress(listing[0])
+        except (zlib.error, TypeError):
+            raw = b""
+        if seal != self.seal("header", text, listing[1], raw=raw):
+            return "header: a remark (versions, command, created), the list of inputs or the state was changed by hand"
+        return None
+
+    def listed(self, packed: bytes) -> list[InputRow]:
+        """The inputs that an undamaged row of table header lists."""
+        return [InputRow(*row) for row in json.loads(zlib.decompress(packed))]
 
     def of_input(self, row: InputRow) -> tuple[object, ...]:
         """The row of table inputs."""
@@ -144,7 +173,8 @@ class Rows:
     def of_certificate(self, input_id: str, concluded: Concluded) -> tuple[object, ...]:
         """The row of table certificates."""
         certificate, seconds, units = concluded
-        values = [v.value if isinstance(v, Outcome) else v for v in astuple(certificate)]
+        held = (getattr(certificate, name) for name in CERTIFICATE_FIELDS)
+        values = [v.value if isinstance(v, Outcome) else v for v in held]
         content = (input_id, *values, float(seconds), units)
         if any(v != v for v in content):  # SQLite would make NULL of it
             raise LedgerError(f"input {input_id}: a certificate must not hold NaN: {certificate!r}, {seconds} seconds")
@@ -158,7 +188,7 @@ class Rows:
         input_id, *values, seconds, units = content
         held = dict(zip(CERTIFICATE_FIELDS, values, strict=True))
         held["outcome"] = Outcome(held["outcome"])
-        return input_id, Concluded(Certificate(**held), seconds, units)
+        return input_id, Concluded(Certificate(**held, seed=self._header.seed), seconds, units)
 
     def _planned(self, unit: Unit) -> bool:
         most = self._plan.steps_of(unit.stream)[-1]

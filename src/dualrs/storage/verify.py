@@ -67,6 +67,14 @@ class _Examination:
         for row in self._rows("SELECT * FROM inputs ORDER BY position, id"):
             known.add(row[0])
             self._sound(self.ledger.rows.input, row)
+        listed = {row.id for row in self.ledger.listed}
+        self.problems += [
+            f"input {row.id}: the header lists it, and it is not among the inputs"
+            for row in self.ledger.listed
+            if row.id not in known
+        ]
+        if self.ledger.header.format > 1 and self.ledger.header_damage is None:
+            self.problems += [f"input {name}: the header does not list it" for name in sorted(known - listed)]
         total = sum(row[0] for row in self._rows("SELECT count(*) FROM votes"))
         for number, row in enumerate(self._rows("SELECT * FROM votes")):
             if number % _AT_ONCE == 0:
@@ -84,6 +92,14 @@ class _Examination:
                 self.problems.append(f"input {input_id}: it has votes or a certificate but is not among the inputs")
         for input_id, certificate in recorded.items():
             self._check_complete(input_id, certificate)
+        if self.ledger.done and self.ledger.header_damage is None:
+            certifies = self.ledger.header.certifies
+            gone = "has no certificate" if certifies else "lacks votes"
+            self.problems += [
+                f"input {row.id}: the run was complete, and now it {gone}"
+                for row in self.ledger.listed
+                if row.id in known and not (row.id in recorded if certifies else self._has_all_votes(row.id))
+            ]
         if self.ledger.header_damage is None:
             self._derive_again({i: c for i, c in recorded.items() if i not in self.suspects})
         elif recorded:
@@ -114,6 +130,11 @@ class _Examination:
         parts = self.tallies.setdefault(unit.input_id, Tally()).counts.setdefault(unit.stream, {})
         step = self.ledger.header.plan.step_before(unit)
         parts.setdefault(step, np.zeros((1, counts.shape[1]), dtype=np.int64))[0] += counts.sum(axis=0, dtype=np.int64)
+
+    def _has_all_votes(self, input_id: str) -> bool:
+        tally, plan = self.tallies.get(input_id, Tally()), self.ledger.header.plan
+        planned = ((s, answers, plan.votes(s.part)) for s, answers in self.ledger.rows.answers.items())
+        return all(tally.total(stream, answers).sum() == votes for stream, answers, votes in planned)
 
     def _check_complete(self, input_id: str, certificate: Recorded) -> None:
         held, plan = self.units[input_id], self.ledger.header.plan

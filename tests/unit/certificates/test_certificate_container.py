@@ -37,7 +37,7 @@ def test_tie_of_the_two_radii_is_laid_to_the_class():
 def test_index_gives_one_certificate_in_plain_python_types(three):
     first = three[0]
     assert first == Certificate(7, 0.12999, 0.25, 0.5, 0.12999, "class", Outcome.CERTIFIED)
-    assert [type(v) for v in vars(first).values()] == [int, float, float, float, float, str, Outcome]
+    assert [type(v) for v in vars(first).values()] == [int, float, float, float, float, str, Outcome, type(None)]
     assert three[-1] == three[3]
     with pytest.raises(IndexError):
         three[4]

@@ -81,7 +81,7 @@ def dualrs(monkeypatch, capsys):
 
 TWO_STAGES = (
     *("--router", "net.py:router", "--classifier", "net.py:classifier", "--sigmas", "0.1,0.2", "--sigma-e", "0.2"),
-    *("--data", "net.py:data", "--n", "200", "--n0", "20"),
+    *("--data", "net.py:data", "--n", "200", "--n0", "20", "--seed", "0"),
 )
 
 

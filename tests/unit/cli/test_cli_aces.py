@@ -33,7 +33,7 @@ n0 = 20
 
 ACES = (
     *("--classifier", "sharp.py:classifier", "--core", "sharp.py:core", "--sigma", "0.1", "--thresholds", "0.3,0.8"),
-    *("--data", "net.py:data", "--n", "200", "--n0", "20"),
+    *("--data", "net.py:data", "--n", "200", "--n0", "20", "--seed", "0"),
 )
 
 

@@ -10,7 +10,7 @@ from dualrs.report.assigned import read_assigned
 from dualrs.storage import Ledger
 
 ROUTER = ("--router", "net.py:router", "--sigmas", "0.25,0.5", "--sigma-e", "0.5")
-WORDS = (*ROUTER, "--data", "net.py:data", "--n", "60")
+WORDS = (*ROUTER, "--data", "net.py:data", "--n", "60", "--seed", "0")
 
 
 def assigned(path):

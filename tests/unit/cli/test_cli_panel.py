@@ -14,6 +14,7 @@ n = {n}
 n0 = 10
 alpha = 0.05
 rule = "paper"
+seed = 0
 """
 
 

@@ -18,6 +18,7 @@ from watched_networks import (
     images,
     noisy_rows,
     slow_counts,
+    source,
     unit,
 )
 
@@ -38,7 +39,7 @@ def run(models, asked, pictures=IMAGES, follow_up=None, **options):
     """Counts of every unit, by an engine of these options."""
     work = Asking(pictures, asked, follow_up or {})
     made = engine(models, next(iter(pictures.values())), **options)
-    made.run(work, SEED)
+    made.run(work, source(SEED))
     return work
 
 
@@ -119,7 +120,7 @@ def test_input_that_needs_nothing_is_passed_over():
             return super().more() if self.turn % 3 == 0 else []
 
     work = Sparse(IMAGES, [unit(name, 50) for name in IMAGES])
-    engine({ONE: Exact(16)}, IMAGES["0"], batch_size=64).run(work, SEED)
+    engine({ONE: Exact(16)}, IMAGES["0"], batch_size=64).run(work, source(SEED))
     assert len(work.counts) == 3
 
 
@@ -143,7 +144,7 @@ def test_every_batch_is_reported_done_after_its_units_were_delivered():
 
     watched = Watched(Exact(16))
     work = Ordered(IMAGES, [unit(name, 100) for name in IMAGES])
-    engine({ONE: watched}, IMAGES["0"], batch_size=150).run(work, SEED)
+    engine({ONE: watched}, IMAGES["0"], batch_size=150).run(work, source(SEED))
     assert "".join(order) == "0|12|"
     assert len(watched.batches) == 2
 
@@ -260,7 +261,7 @@ def test_inputs_are_begun_only_as_batches_need_them():
 
     pictures = images(50)
     engine({ONE: Exact(16)}, pictures["0"], batch_size=64).run(
-        Lazy(pictures, [unit(name, 100) for name in pictures]), SEED
+        Lazy(pictures, [unit(name, 100) for name in pictures]), source(SEED)
     )
     assert len(begun) == 50
 
@@ -289,7 +290,7 @@ def test_noise_of_the_next_batch_is_drawn_while_the_network_runs(monkeypatch):
     made = engine({ONE: network}, IMAGES["0"], batch_size=100)  # a block is a batch
     network.batches = 0
     monkeypatch.setattr(batches, "draw_block", draw)
-    made.run(Asking(IMAGES, [unit("0", 500)]), SEED)
+    made.run(Asking(IMAGES, [unit("0", 500)]), source(SEED))
     assert network.batches == 5
 
 
@@ -325,9 +326,9 @@ def test_engine_is_of_use_again_after_an_error():
     made = engine({ONE: Exact(16)}, IMAGES["0"], batch_size=64)
     wanted = unit("0", 500)
     with pytest.raises(KeyboardInterrupt):
-        made.run(Interrupted(IMAGES, [wanted]), SEED)
+        made.run(Interrupted(IMAGES, [wanted]), source(SEED))
     work = Asking(IMAGES, [wanted])
-    made.run(work, SEED)
+    made.run(work, source(SEED))
     np.testing.assert_array_equal(work.counts[wanted], run({ONE: Exact(16)}, [wanted], batch_size=64).counts[wanted])
 
 

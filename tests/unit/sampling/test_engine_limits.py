@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from watched_networks import Asking, Exact, Watched, engine, images, unit
+from watched_networks import Asking, Exact, Watched, engine, images, source, unit
 
 from dualrs.errors import BadSetting, OutOfMemory
 from dualrs.models.noisy import NoisyModel
@@ -42,7 +42,7 @@ class Narrow(nn.Module):
 
 def run(made, asked):
     work = Asking(IMAGES, asked)
-    made.run(work, SEED)
+    made.run(work, source(SEED))
     return work.counts
 
 
@@ -108,7 +108,7 @@ def test_memory_that_runs_out_in_the_middle_stops_the_run(error):
 
     work = Filling(IMAGES, [unit("0", 100), unit("1", 900)])
     with pytest.raises(OutOfMemory, match="in the middle of a run; what was recorded is kept"):
-        made.run(work, SEED)
+        made.run(work, source(SEED))
     assert list(work.counts) == [unit("0", 100)]
 
 

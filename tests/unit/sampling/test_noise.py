@@ -17,13 +17,20 @@ from scipy.special import erfc, ndtr
 from scipy.stats import binom, chi2
 
 from dualrs.errors import BadSetting
-from dualrs.sampling.noise import LARGEST_SIGMA, NOISE, _normal_cdf, _table, check_sigma, draw_block
-from dualrs.votes import BLOCK, Part, Stage, Stream
+from dualrs.sampling.noise import FIRST_NOISE, LARGEST_SIGMA, NOISE, NoiseSource, _normal_cdf, _table, check_sigma
+from dualrs.sampling.noise import draw_block as draw_addressed
+from dualrs.votes import BLOCK, Part, Purpose, Stage, Stream
 
 FALSE_ALARM = 1e-6
 SCALE = 2**62
 
 CLASS_HALF = Stream(Stage.CLASS, Part.ESTIMATION, 0.5)
+
+
+def draw_block(seed, name, stream, block, pixels, *, purpose=Purpose.CERTIFY, level=0, by_name=False):
+    """Noise for a grey image of so many pixels in a row."""
+    image = np.full((1, 1, pixels), level, dtype=np.uint8)
+    return draw_addressed(NoiseSource(purpose, seed, by_name), name, image, stream, block)
 
 
 # The table
@@ -244,12 +251,45 @@ def digest(block):
 
 def test_name_of_the_stream_is_that_of_the_golden_values():
     # Whoever changes the values below has made another stream, and must give it another name.
-    assert NOISE == "integer-gaussian philox-4x64 1"
+    assert NOISE == "integer-gaussian philox-4x64 2"
+    assert FIRST_NOISE == "integer-gaussian philox-4x64 1"
 
 
 def test_first_numbers_of_a_stream_never_change():
     first = draw_block(0, "0", CLASS_HALF, 0, 12)[0]
-    assert first.tolist() == [-129, 217, 116, 303, -118, -49, -17, -69, 45, 28, 94, -63]
+    assert first.tolist() == [0, 44, 73, 298, -33, -34, -93, -117, 112, 41, -127, 140]
+    oldest = draw_block(0, "0", CLASS_HALF, 0, 12, by_name=True)[0]
+    assert oldest.tolist() == [-129, 217, 116, 303, -118, -49, -17, -69, 45, 28, 94, -63]
+
+
+@pytest.mark.parametrize(
+    ("address", "changes", "golden"),
+    [
+        pytest.param(
+            (0, "0", CLASS_HALF, 0, 12), {}, "1d5936f038c9886d3c68c1d2c08c7983", id="seed 0, input 0, block 0"
+        ),
+        pytest.param((0, "0", CLASS_HALF, 99, 12), {}, "da2c1d2cd6ab7d6f1cef33f014c24a80", id="block 99"),
+        pytest.param(
+            (2**127 + 1, "0", CLASS_HALF, 0, 12), {}, "4c3a118ff1b6f728e4dedafd9a927840", id="a seed of 128 bits"
+        ),
+        pytest.param((-7, "0", CLASS_HALF, 0, 12), {}, "cd59e376bf874416f2953560201327ff", id="a negative seed"),
+        pytest.param(
+            (0, "größe/n02\t7", CLASS_HALF, 0, 12), {}, "846dd9f61ee227656d03b58db6cd6d10", id="an id of any characters"
+        ),
+        pytest.param(
+            (0, "0", CLASS_HALF, 0, 12), {"purpose": Purpose.LABEL}, "e743927f1fbce41c3bc6f60e9e9f4bde", id="labels"
+        ),
+        pytest.param((0, "0", CLASS_HALF, 0, 12), {"level": 1}, "95c3dea2c39c1e9c11005817e20dc02a", id="other pixels"),
+        pytest.param(
+            (0, "0", Stream(Stage.ROUTER, Part.SELECTION, 1.0), 7, 3072),
+            {},
+            "7291fea76b89e50bf16c759f4d6f156b",
+            id="an image of CIFAR-10",
+        ),
+    ],
+)
+def test_block_of_a_fixed_address_never_changes(address, changes, golden):
+    assert digest(draw_block(*address, **changes)) == golden
 
 
 @pytest.mark.parametrize(
@@ -284,8 +324,8 @@ def test_first_numbers_of_a_stream_never_change():
         ),
     ],
 )
-def test_block_of_a_fixed_address_never_changes(address, golden):
-    assert digest(draw_block(*address)) == golden
+def test_block_of_the_first_noise_never_changes(address, golden):
+    assert digest(draw_block(*address, by_name=True)) == golden
 
 
 def philox_words(key, block):
@@ -306,7 +346,8 @@ def test_stream_can_be_computed_again_from_its_description_alone():
     """What a reader in another language has to do: hash the address, run Philox, invert the distribution function."""
     seed, name, block, pixels = 12, "image 3", 5, 3
     stream = Stream(Stage.ROUTER, Part.SELECTION, 0.25)
-    address = f"{seed}\0router\0selection\0{stream.sigma.hex()}\0{name}"
+    content = hashlib.blake2b(b"(1, 1, 3)" + bytes([200] * 3), digest_size=16).hexdigest()
+    address = f"assign\0{content}\0{seed}\0router\0selection\0{stream.sigma.hex()}\0{name}"
     key = hashlib.blake2b(address.encode(), digest_size=16).digest()
     words = philox_words((int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")), block)
     cdf = _table(stream.sigma).cdf.tolist()
@@ -318,7 +359,8 @@ def test_stream_can_be_computed_again_from_its_description_alone():
     for top in tops:  # 16 bits, and 46 more from the words that follow where the 16 leave a choice
         low, high = (bisect_right(cdf, (top << 46) + more) - largest for more in (0, 2**46 - 1))
         noise.append(low if low == high else bisect_right(cdf, (top << 46) + (next(words) >> 18)) - largest)
-    assert draw_block(seed, name, stream, block, pixels).ravel().tolist() == noise
+    drawn = draw_block(seed, name, stream, block, pixels, purpose=Purpose.ASSIGN, level=200)
+    assert drawn.ravel().tolist() == noise
 
 
 def test_block_has_one_row_of_pixels_per_vote():
@@ -356,6 +398,28 @@ def test_another_address_has_other_and_uncorrelated_noise(other):
     assert not np.array_equal(ours, theirs)
     for copies in (theirs, theirs[::-1], np.roll(theirs, 1, axis=0), np.roll(theirs, 1, axis=1)):
         assert abs((ours * copies).mean()) < 6 / math.sqrt(ours.size)
+
+
+@pytest.mark.parametrize("change", [{"level": 1}, *({"purpose": p} for p in Purpose if p is not Purpose.CERTIFY)])
+def test_other_pixels_and_other_purposes_have_other_and_uncorrelated_noise(change):
+    # Six standard errors: unrelated noise fails with probability below 1e-8.
+    ours, theirs = (draw_block(*BASE, 3072, **c).astype(np.float64) / 127.5 for c in ({}, change))
+    for copies in (theirs, theirs[::-1], np.roll(theirs, 1, axis=0), np.roll(theirs, 1, axis=1)):
+        assert abs((ours * copies).mean()) < 6 / math.sqrt(ours.size)
+
+
+def test_noise_of_one_changed_pixel_is_other_noise():
+    image = np.zeros((3, 8, 8), dtype=np.uint8)
+    changed = image.copy()
+    changed[1, 2, 3] = 1
+    source = NoiseSource(Purpose.CERTIFY, 0)
+    assert not np.array_equal(*(draw_addressed(source, "7", i, CLASS_HALF, 0) for i in (image, changed)))
+
+
+@pytest.mark.parametrize("seed", [True, False, 1.0, "1", None])
+def test_seed_that_is_no_whole_number_is_refused(seed):
+    with pytest.raises(BadSetting, match="the seed must be a whole number"):
+        NoiseSource(Purpose.CERTIFY, seed)
 
 
 def test_parts_of_an_address_do_not_run_into_each_other():

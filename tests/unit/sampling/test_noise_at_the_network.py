@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from watched_networks import Asking, Exact, Watched, WatchedWithSigma, engine, images, noisy_rows, unit
+from watched_networks import Asking, Exact, Watched, WatchedWithSigma, engine, images, noisy_rows, source, unit
 
 from dualrs.votes import Part, Stage
 
@@ -46,7 +46,7 @@ def seen(asked, batch_size, network=Watched, share=False):
     watched = network(Exact(16))
     slots = [(Stage.ROUTER, 1.0), (Stage.CLASS, 0.25), (Stage.CLASS, 1.0)]
     made = engine(dict.fromkeys(slots, watched), IMAGES["0"], batch_size=batch_size, share=share)
-    made.run(Asking(IMAGES, asked), SEED)
+    made.run(Asking(IMAGES, asked), source(SEED))
     return watched
 
 

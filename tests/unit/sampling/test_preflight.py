@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
-from watched_networks import Asking, Exact, images, unit
+from watched_networks import Asking, Exact, images, source, unit
 
 from dualrs.errors import BadModel, BatchDependent, NonDeterministic, NonFiniteLogits, RoundingDependent
 from dualrs.models.noisy import NoisyModel
@@ -127,7 +127,7 @@ def test_not_a_number_in_the_middle_names_the_input(votes):
     made.prepare(pictures["0"])
     work = Asking(pictures, [unit(name, votes, sigma=0.1) for name in pictures])
     with pytest.raises(NonFiniteLogits, match=r"the classifier returned NaN .* noisy copies, of input 7$"):
-        made.run(work, 0)
+        made.run(work, source(0))
     assert unit("7", votes, sigma=0.1) not in work.counts
 
 

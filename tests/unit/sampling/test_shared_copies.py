@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from watched_networks import Asking, Exact, Watched, engine, images, noisy_rows, slow_counts, unit
+from watched_networks import Asking, Exact, Watched, engine, images, noisy_rows, slow_counts, source, unit
 
 from dualrs import DualSmoothed
 from dualrs.errors import BadModel, NonFiniteLogits
@@ -56,7 +56,7 @@ def asked(votes=230, stages=(ROUTER, EXPERT), parts=tuple(Part)):
 
 def run(models, units, **options):
     work = Asking(IMAGES, units)
-    engine(models, IMAGES["0"], **options).run(work, SEED)
+    engine(models, IMAGES["0"], **options).run(work, source(SEED))
     return work
 
 
@@ -134,7 +134,7 @@ def test_denoiser_sees_every_joint_batch_once(share, times):
     made = engine(models, IMAGES["0"], batch_size=64, share=share)
     denoiser.batches.clear()
     work = Asking(IMAGES, asked())
-    made.run(work, SEED)
+    made.run(work, source(SEED))
     copies = 230 * len(IMAGES) * len(Part)
     assert len(denoiser.batches) == times * math.ceil(copies / 64)
     assert work.batches == len(denoiser.batches)
@@ -235,5 +235,5 @@ def test_not_a_number_from_one_of_two_names_the_network_and_the_input():
         pictures, [unit(n, 1000, *slot[:1], Part.ESTIMATION, 1.0) for n in pictures for slot in (ROUTER, EXPERT)]
     )
     with pytest.raises(NonFiniteLogits, match=r"the class at 1.0 returned NaN .* noisy copies, of input 2$"):
-        made.run(work, SEED)
+        made.run(work, source(SEED))
     assert not any(u.input_id == "2" for u in work.counts)

@@ -147,21 +147,21 @@ def test_bound_of_twice_the_level_is_caught():
     ("sabotage", "model", "margin"),
     [
         pytest.param(
-            lambda seed, name, stream, block, pixels: draw_block(
-                seed, name, replace(stream, part=Part.ESTIMATION), block, pixels
+            lambda source, name, image, stream, block: draw_block(
+                source, name, image, replace(stream, part=Part.ESTIMATION), block
             ),
             coin_toss(),
             0.5 / 255,
             id="selection votes enter the bound",
         ),
         pytest.param(
-            lambda seed, name, stream, block, pixels: draw_block(seed, name, stream, 0, pixels),
+            lambda source, name, image, stream, block: draw_block(source, name, image, stream, 0),
             one_sigma(on_the_edge(ALPHA)),
             MARGIN,
             id="every block has the same noise",
         ),
         pytest.param(
-            lambda seed, name, stream, block, pixels: (0.9 * draw_block(seed, name, stream, block, pixels)).astype(
+            lambda source, name, image, stream, block: (0.9 * draw_block(source, name, image, stream, block)).astype(
                 "i2"
             ),
             one_sigma(on_the_edge(ALPHA)),
@@ -179,8 +179,8 @@ def test_sabotaged_noise_is_caught(sabotage, model, margin, monkeypatch):
 def test_shared_selection_votes_in_the_bounds_are_caught(monkeypatch):
     """The copies that selected candidate and class are those of the estimation too, for both stages."""
 
-    def leaking(seed, name, stream, block, pixels):
-        return draw_block(seed, name, replace(stream, part=Part.ESTIMATION), block, pixels)
+    def leaking(source, name, image, stream, block):
+        return draw_block(source, name, image, replace(stream, part=Part.ESTIMATION), block)
 
     model = shared_coin_toss()
     model.engine.prepare(np.full((1, 1, 2), LEVEL, np.uint8))

@@ -11,8 +11,8 @@ from torch import nn
 
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.engine import Engine
-from dualrs.sampling.noise import draw_block
-from dualrs.votes import BLOCK, Part, Stage, Stream, Unit
+from dualrs.sampling.noise import NoiseSource, draw_block
+from dualrs.votes import BLOCK, Part, Purpose, Stage, Stream, Unit
 
 
 class Exact(nn.Module):
@@ -68,12 +68,16 @@ def filled(batch):
     return len(batch) - padded
 
 
+def source(seed):
+    return NoiseSource(Purpose.CERTIFY, seed)
+
+
 def noisy_rows(seed, input_id, stream, start, stop, image):
     """The rows that votes ``start`` to ``stop`` must see, drawn one at a time: float32, (votes, pixels)."""
     rows = []
     for vote in range(start, stop):
         block, offset = divmod(vote, BLOCK)
-        noise = draw_block(seed, input_id, stream, block, image.size)[offset]
+        noise = draw_block(source(seed), input_id, image, stream, block)[offset]
         rows.append((noise.astype(np.int64) + image.reshape(-1)).astype(np.float32) / np.float32(255))
     return np.stack(rows)
 

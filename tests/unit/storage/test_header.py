@@ -10,7 +10,7 @@ from dualrs.storage import Header
 from dualrs.votes import SamplingPlan, Streams
 
 DECIDING = {
-    "format": 2,
+    "format": 1,
     "rule": "paper",
     "alpha": 0.001,
     "seed": 8,

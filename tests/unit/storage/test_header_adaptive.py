@@ -30,7 +30,7 @@ BEFORE = (
 
 def test_header_from_before_is_read_as_it_was_meant():
     header = Header.from_json(BEFORE)
-    assert header == a_header()
+    assert header == a_header(format=1)
     assert (header.looks, header.target) == ((), "")
     assert header.plan == SamplingPlan(50, 2300)
     assert header.to_json() == BEFORE
@@ -39,9 +39,9 @@ def test_header_from_before_is_read_as_it_was_meant():
 @pytest.mark.parametrize(
     ("header", "fingerprint"),
     [
-        (a_header(), "73701559bd5c95d6f464e736b46adb26"),
-        (one_stage_header(), "bbfbe0c3724b7a7634bc021e3073e472"),
-        (a_header(votes="all"), "3947e515e1b23fb93349af0df12e7d24"),
+        (a_header(format=1), "73701559bd5c95d6f464e736b46adb26"),
+        (one_stage_header(format=1), "bbfbe0c3724b7a7634bc021e3073e472"),
+        (a_header(votes="all", format=1), "3947e515e1b23fb93349af0df12e7d24"),
     ],
     ids=["two stages", "one stage", "all votes"],
 )

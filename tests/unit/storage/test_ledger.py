@@ -65,7 +65,7 @@ class TestLifeOfAFile:
     def test_resuming_is_refused_where_the_header_was_edited(self, path):
         finished(path)
         edit(path, "UPDATE header SET fields = replace(fields, 'dualrs certify', 'dualrs  certify')")
-        with pytest.raises(LedgerError, match="changed after the run began"):
+        with pytest.raises(LedgerError, match="the list of inputs or the state was changed by hand"):
             Ledger.create_or_resume(path, a_header())
 
     def test_an_empty_file_is_where_a_run_begins(self, path):
@@ -100,13 +100,28 @@ class TestLifeOfAFile:
             assert reader.tally("a").holds(unit)
             assert verify(reader) == []
 
-    def test_two_writers_may_conclude_the_same_input(self, ledger, path):
+    def test_concluding_an_input_again_is_nothing(self, ledger, path):
+        finish(ledger, ["a"])
         ledger.commit()
-        with Ledger.create_or_resume(path, a_header()) as other:
-            finish(ledger, ["a"])
-            ledger.commit()
-            finish(other, ["a"])
-            assert other.concluded() == {"a"}
+        finish(ledger, ["a"])
+        assert ledger.concluded() == {"a"}
+
+    def test_a_run_without_votes_makes_room_for_another(self, path):
+        with Ledger.create_or_resume(path, a_header()) as ledger:
+            ledger.add_inputs([("a", 0, 1)])
+        with Ledger.create_or_resume(path, a_header(alpha=0.001)) as ledger:
+            assert ledger.header.alpha == 0.001
+            assert ledger.inputs() == []
+
+    def test_a_run_that_fails_before_its_first_vote_leaves_nothing(self, path):
+        def failing():
+            with Ledger.create_or_resume(path, a_header()) as ledger:
+                ledger.add_inputs([("a", 0, 1)])
+                raise RuntimeError
+
+        with pytest.raises(RuntimeError):
+            failing()
+        assert list(path.parent.iterdir()) == []
 
     def test_a_snapshot_does_not_move(self, ledger, path):
         ledger.commit()

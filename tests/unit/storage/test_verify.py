@@ -10,9 +10,12 @@ import pytest
 from storage_cases import a_header, edit, finish, finished, look, names, one_stage_header, units_of
 
 from dualrs.certificates import rule
+from dualrs.errors import ForeignLedger
 from dualrs.storage import Ledger, verify
 from dualrs.storage.rows import Concluded, InputRow
 from dualrs.votes import Stage
+
+RESULTS = Path(__file__).parents[3] / "results"
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +173,9 @@ def test_other_damage_is_found_beside_a_changed_header(path):
 @pytest.mark.parametrize("change", ["fields = replace(fields, '2025', '2024')", "seal = 'x'"])
 def test_a_changed_remark_in_the_header(path, change):
     edit(path, f"UPDATE header SET {change}")
-    assert problems(path)[0] == "header: a field (versions, command, created) was changed after the run began"
+    assert problems(path)[0] == (
+        "header: a remark (versions, command, created), the list of inputs or the state was changed by hand"
+    )
 
 
 def test_a_changed_fingerprint(path):
@@ -239,7 +244,75 @@ def test_a_removed_label(path):
 
 def test_a_removed_input(path):
     edit(path, "DELETE FROM inputs WHERE id = 'toy/4'")
-    assert problems(path) == ["input toy/4: it has votes or a certificate but is not among the inputs"]
+    assert problems(path) == [
+        "input toy/4: the header lists it, and it is not among the inputs",
+        "input toy/4: it has votes or a certificate but is not among the inputs",
+    ]
+
+
+def test_an_input_removed_from_all_tables(path):
+    for table, column in (("inputs", "id"), ("votes", "input"), ("certificates", "input")):
+        edit(path, f"DELETE FROM {table} WHERE {column} = 'toy/4'")
+    assert problems(path) == ["input toy/4: the header lists it, and it is not among the inputs"]
+
+
+def test_a_removed_certificate(path):
+    edit(path, "DELETE FROM certificates WHERE input = 'toy/4'")
+    assert problems(path) == ["input toy/4: the run was complete, and now it has no certificate"]
+
+
+def test_an_input_that_the_run_does_not_have(path):
+    with Ledger.open(path) as ledger:
+        row = ledger.rows.of_input(InputRow("toy/99", 99, 0))
+    edit(path, "INSERT INTO inputs VALUES (?, ?, ?, ?)", *row)
+    assert problems(path) == ["input toy/99: the header does not list it"]
+
+
+@pytest.mark.parametrize("change", ["state = 'open'", "inputs = x'00'", "inputs = 7"])
+def test_a_changed_list_or_state_in_the_header(path, change):
+    edit(path, f"UPDATE header SET {change}")
+    assert problems(path)[0].startswith("header: a remark (versions, command, created), the list of inputs or")
+
+
+def test_a_run_that_is_not_done_has_no_problem(path):
+    """What a killed run lacks, it has not lost; whoever resumes it makes it complete."""
+    with Ledger.create_or_resume(path, a_header()) as ledger:
+        ledger.add_inputs([("toy/77", 77, 0)])
+    assert problems(path) == []
+    with Ledger.open(path) as ledger:
+        assert not ledger.done
+    with Ledger.create_or_resume(path, a_header()) as ledger:
+        finish(ledger, ["toy/77"])
+    with Ledger.open(path) as ledger:
+        assert ledger.done
+    edit(path, "DELETE FROM certificates WHERE input = 'toy/77'")
+    assert problems(path) == ["input toy/77: the run was complete, and now it has no certificate"]
+
+
+def test_an_input_that_was_removed_stays_on_the_list_of_a_run_that_goes_on(path):
+    edit(path, "DELETE FROM inputs WHERE id = 'toy/4'")
+    with Ledger.create_or_resume(path, a_header()) as ledger:
+        ledger.add_inputs([("toy/77", 77, 0)])
+    assert "input toy/4: the header lists it, and it is not among the inputs" in problems(path)
+
+
+def test_a_ledger_of_format_one_is_verified_without_a_list(tmp_path):
+    """Committed before inputs were listed: read, and no vote is added to it."""
+    path = Path(shutil.copy(RESULTS / "aces" / "sigma-0.5.ledger", tmp_path / "old.ledger"))
+    with Ledger.open(path) as ledger:
+        assert (ledger.header.format, ledger.listed) == (1, [])
+        header = ledger.header
+        assert verify(ledger) == []
+    before = path.read_bytes()
+    with pytest.raises(ForeignLedger, match=r"an earlier version of dualrs.* its votes are not mixed with new ones"):
+        Ledger.create_or_resume(path, replace(header, format=2, noise="integer-gaussian philox-4x64 2"))
+    with (
+        Ledger.create_or_resume(tmp_path / "new.ledger", a_header()) as new,
+        Ledger.open(path) as old,
+        pytest.raises(ForeignLedger, match="an earlier version of dualrs"),
+    ):
+        new.absorb(old)
+    assert path.read_bytes() == before
 
 
 def test_votes_moved_to_another_input(path):

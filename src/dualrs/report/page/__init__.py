@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dualrs.certificates import rule
+from dualrs.certificates import rule, spell_seed
 from dualrs.errors import BadTable
 from dualrs.report.accuracy import abstention, average_certified_radius, certified, certified_accuracy
 from dualrs.report.diagnostics import FixedRadii, compare_sigmas, complete, p_a, slack
@@ -230,7 +230,7 @@ def _subtitle(run: Run, several: bool) -> str:
     header = run.header
     text = (
         f"{header.dataset}, {len(run.whys):,} inputs · rule {header.rule} · alpha {header.alpha:g} · {header.amount} "
-        f"· seed {header.seed}"
+        f"· seed {spell_seed(header.seed)}"
     )
     return f"{run.name}: {text}" if several else text
 

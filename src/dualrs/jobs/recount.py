@@ -1,0 +1,96 @@
+"""Recorded votes, drawn again: what a header cannot tell of a model, its votes do.
+
+Enters: a model, its data, units of a ledger with their counts. Leaves: the units that came out differently.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from dualrs.collect import Progress, Report
+from dualrs.data.dataset import Dataset
+from dualrs.data.images import Pixels
+from dualrs.errors import ForeignLedger
+from dualrs.sampling.noise import FIRST_NOISE, NoiseSource
+from dualrs.smoothed import SmoothedModel
+from dualrs.storage.header import Header
+from dualrs.storage.ledger import Ledger
+from dualrs.votes import Counts, Stage, Stream, Unit
+
+Recorded = Mapping[Unit, Counts]
+
+
+def model_name(stage: Stage, sigma: float) -> str:
+    """What a header calls the network at a stage and sigma."""
+    return "router" if stage is Stage.ROUTER else f"class {sigma!r}"
+
+
+def noise_of(header: Header) -> NoiseSource:
+    """The source of the noise that a run draws, or drew."""
+    return NoiseSource(header.purpose, header.seed, by_name=header.noise.startswith(FIRST_NOISE))
+
+
+def demand_same(
+    model: SmoothedModel,
+    dataset: Dataset,
+    ledger: Ledger,
+    streams: Iterable[Stream],
+    *,
+    unfinished: bool = False,
+    reuse: Path | None = None,
+    report: Report | None = None,
+) -> None:
+    """Refuse a ledger whose votes this model would not draw: one unit of each stream is drawn again.
+
+    With ``unfinished`` so is every unit of the inputs that are not done, because votes will be added to these, and a
+    certificate is about one model. What another ledger, ``reuse``, holds too is vouched for there.
+    """
+    units = dict(found for stream in streams if (found := ledger.first_unit(stream)))
+    if unfinished:
+        with ExitStack() as stack:
+            other = None if reuse is None else stack.enter_context(Ledger.open(reuse))
+            units |= {u: c for u, c in ledger.unfinished_units() if other is None or not other.has(u, c)}
+    for unit in recount(model, dataset, ledger, units, report):
+        raise ForeignLedger(
+            f"{ledger.path} was not written by this model: votes {unit.start} to {unit.stop} of the "
+            f"{unit.stream.stage} at sigma {unit.stream.sigma:g} on input {unit.input_id} came out differently. "
+            "The code, a library or the hardware has changed; give another file name to start afresh"
+        )
+
+
+def recount(
+    model: SmoothedModel, dataset: Dataset, ledger: Ledger, units: Recorded, report: Report | None = None
+) -> list[Unit]:
+    """Draw some units of a ledger again; those that came out differently."""
+    position = {row.id: row.position for row in ledger.inputs()}
+    again = _Recount(units, lambda name: dataset.image(position[name]), report)
+    model.engine.run(again, noise_of(ledger.header))
+    return again.different
+
+
+class _Recount:
+    """The engine's `Work` of counting some units once more."""
+
+    def __init__(self, units: Recorded, image: Callable[[str], Pixels], report: Report | None) -> None:
+        self.different: list[Unit] = []
+        self.pixels = lru_cache(maxsize=64)(image)
+        self._recorded, self._report = units, report
+        self._supply: Iterator[Unit] = iter(units)
+        self._progress = Progress(to_check=sum(unit.votes for unit in units))
+
+    def more(self) -> Sequence[Unit] | None:
+        unit = next(self._supply, None)
+        return None if unit is None else [unit]
+
+    def deliver(self, unit: Unit, counts: Counts, seconds: float) -> Sequence[Unit]:
+        if not np.array_equal(counts, self._recorded[unit]):
+            self.different.append(unit)
+        self._progress.checked += unit.votes
+        return ()
+
+    def batch_done(self) -> None:
+        if self._report is not None:
+            self._report(self._progress)

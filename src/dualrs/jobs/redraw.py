@@ -1,0 +1,68 @@
+"""Votes of a finished run, drawn again at random: whether they are votes of these networks on these images at all."""
+
+from dataclasses import dataclass
+
+from dualrs.collect import Report
+from dualrs.data.dataset import Dataset
+from dualrs.errors import BadSetting, ForeignLedger
+from dualrs.jobs.opening import answers_of, fingerprints
+from dualrs.jobs.recount import recount
+from dualrs.sampling.noise import FIRST_NOISE, NOISE, SHARED
+from dualrs.smoothed import SmoothedModel
+from dualrs.storage.ledger import Ledger
+from dualrs.storage.rows import named
+
+
+@dataclass(frozen=True)
+class Redrawn:
+    """How many units a ledger holds, how many of them were drawn again, and a sentence for each that differs."""
+
+    units: int
+    drawn: int
+    problems: list[str]
+
+    def chance(self, share: float) -> float:
+        """How likely at least one unit would have differed if this share of all units were invented."""
+        return 1 - (1 - share) ** self.drawn
+
+
+def redraw(
+    model: SmoothedModel, dataset: Dataset, ledger: Ledger, count: int, *, report: Report | None = None
+) -> Redrawn:
+    """Draw ``count`` random units of a ledger again, with networks and data that must be those of its run.
+
+    Guarantee: if a share f of the units was invented, the chance that none of them is found is at most (1 - f)^count,
+    over the choice of units, which nobody can foresee.
+    Assumes: a machine whose networks answer as those of the run did; another one may differ in single votes.
+    """
+    if count < 1:
+        raise BadSetting(f"the number of units to draw again must be at least 1, got {count}")
+    ledger.trust_header()
+    header, engine = ledger.header, model.engine
+    if header.noise.removesuffix(SHARED) not in (NOISE, FIRST_NOISE):
+        raise ForeignLedger(f"the noise of {ledger.path} is {header.noise}, which this dualrs does not draw")
+    if dataset.fingerprint != header.dataset_fingerprint:
+        raise ForeignLedger(f"{ledger.path} is about {header.dataset}, and {dataset.name} is other data; give the same")
+    if engine.dtype != header.dtype:
+        raise ForeignLedger(f"{ledger.path} was voted in {header.dtype}, and the networks run in {engine.dtype}")
+    engine.keep_shape(header.batch_size)
+    engine.keep_noise(header.noise)
+    units = dict(ledger.random_units(count))
+    problems = []
+    if units:
+        first = next(iter(units)).input_id
+        tried = dataset.image(next(row.position for row in ledger.inputs() if row.id == first))
+        engine.prepare(tried)
+        given = fingerprints(model)
+        problems = [
+            f"the network {name!r} is not the one that voted: it has other weights or another shape"
+            for name in sorted({*given, *header.models})
+            if given.get(name) != header.models.get(name)
+        ]
+        if not problems and header.identity and answers_of(model, dataset, tried) != header.identity:
+            problems = ["the networks answer otherwise than those that voted: their code, a library or the hardware"]
+        problems += [
+            f"{named(unit)}: drawn again, they come out differently"
+            for unit in recount(model, dataset, ledger, units, report)
+        ]
+    return Redrawn(ledger.unit_count(), len(units), problems)
