@@ -119,6 +119,47 @@ def test_separate_noise_stays_separate_for_a_run_that_reuses_it(tmp_path):
     assert rows(path) == rows(run(tmp_path / "afresh", dual(Small(seed=9), share=False), **ALL))
 
 
+def test_a_rival_half_sampled_is_no_hindrance_to_another_rule(tmp_path, monkeypatch):
+    """A run under fusion was killed while a rival voted; the rule paper never asks that rival for the rest."""
+    path, model = tmp_path / "old", dual()
+
+    def stop(progress):
+        half = "SELECT 1 FROM votes WHERE part = 'estimation' GROUP BY input, stage, sigma HAVING sum(stop - start) < ?"
+        with Ledger.open(path) as ledger:
+            rivals = "SELECT count(DISTINCT sigma) FROM votes WHERE stage = 'class' GROUP BY input"
+            several = max((row[0] for row in ledger.database.rows(rivals)), default=0) > 1
+            if several and list(ledger.database.rows(half, (PLAN.n,))):
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(path, model, report=stop)
+    settings = {"plan": PLAN, "alpha": 0.01, "seed": 4, "indices": range(8)}
+    for reuse, name in ((path, "new"), (None, "afresh")):
+        again = dual()
+        certify_together([Certification(again, again.rule("paper"), tmp_path / name, reuse)], DATA, **settings)
+    with Ledger.open(tmp_path / "new") as new, Ledger.open(tmp_path / "afresh") as afresh:
+        assert verify(new) == []
+        assert [c.certificate for c in new.certificates().values()] == [
+            c.certificate for c in afresh.certificates().values()
+        ]
+
+
+def test_seed_is_that_of_the_run_gone_on_with_or_reused_and_else_a_secret(tmp_path):
+    def seed_of(path, **options):
+        run(path, dual(), seed=options.pop("seed", None), **options)
+        with Ledger.open(path) as ledger:
+            return ledger.header.seed
+
+    first, second = seed_of(tmp_path / "a", indices=[0]), seed_of(tmp_path / "b", indices=[0])
+    assert first != second
+    assert min(first, second) > 2**64  # but for a chance of 2^-63
+    assert seed_of(tmp_path / "a", indices=[0, 1]) == first
+    assert seed_of(tmp_path / "c", indices=[0], reuse=tmp_path / "a") == first
+    assert seed_of(tmp_path / "d", indices=[0], seed=0) == 0
+    with pytest.raises(ForeignLedger, match=f"seed is {first:#x} on record but 0 was given"):
+        seed_of(tmp_path / "a", indices=[0], seed=0)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TextIO
 
 from dualrs.errors import DualrsError
 from dualrs.files import whole_file
@@ -27,14 +27,14 @@ def log_beside(checkpoint: Path) -> Path:
 
 
 class Log:
-    """A log that goes on after ``step``: what an earlier run wrote beyond its last checkpoint is cut off first."""
+    """A log that goes on after ``step``: what an earlier run wrote beyond its last checkpoint is cut off first.
+
+    The file is touched after the first step only: a training that fails before leaves none.
+    """
 
     def __init__(self, path: Path, step: int) -> None:
-        self._path = path
-        rows = [COLUMNS, *_rows_until(path, step)]
-        with whole_file(path) as whole:
-            whole.write("".join(_line(row) for row in rows).encode())
-        self._file = path.open("a", encoding="utf-8", newline="")
+        self._path, self._step = path, step
+        self._file: TextIO | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -42,10 +42,18 @@ class Log:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
+
+    def _open(self) -> TextIO:
+        rows = [COLUMNS, *_rows_until(self._path, self._step)]
+        with whole_file(self._path) as whole:
+            whole.write("".join(_line(row) for row in rows).encode())
+        return self._path.open("a", encoding="utf-8", newline="")
 
     def add(self, state: "State") -> None:
         """Write a row if the step is one that gets one."""
+        self._file = self._file or self._open()
         if state.step % _STEPS_BETWEEN_ROWS and state.step != state.steps:
             return
         numbers = (state.loss, state.rate, state.images_per_second, state.seconds)

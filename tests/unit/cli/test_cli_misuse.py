@@ -5,6 +5,19 @@ import sqlite3
 
 import pytest
 
+MIXED = """
+import numpy as np
+
+
+class Mixed:
+    name, ids, labels, fingerprint = "mixed", ("0", "1"), None, "mixed"
+
+    def image(self, index):
+        return np.full((1, 4, 4 + index), 128, dtype=np.uint8)
+
+
+mixed = Mixed()
+"""
 ONE_STAGE = ("--classifier", "net.py:classifier", "--sigma", "0.1", "--data", "net.py:data", "--n", "100")
 
 
@@ -158,12 +171,45 @@ def test_a_recipe_with_an_unknown_key_is_refused(dualrs, folder):
     assert "speed: unknown key" in err
 
 
-def test_merging_ledgers_of_two_runs_is_refused(dualrs):
-    assert dualrs("certify", *ONE_STAGE, "-o", "a.ledger")[0] == 0
-    assert dualrs("certify", *ONE_STAGE, "-o", "b.ledger", "--seed", "1")[0] == 0
+def test_merging_ledgers_of_two_runs_is_refused_and_leaves_nothing(dualrs, folder):
+    assert dualrs("certify", *ONE_STAGE, "-o", "a.ledger", "--inputs", "0:2")[0] == 0
+    assert dualrs("certify", *ONE_STAGE, "-o", "b.ledger", "--seed", "1", "--inputs", "2:4")[0] == 0
     code, _, err = dualrs("merge", "c.ledger", "a.ledger", "b.ledger")
     assert code == 2
     assert "seed" in err
+    assert not (folder / "c.ledger").exists()
+    assert dualrs("merge", "c.ledger", "b.ledger")[0] == 0
+    before = rows_of(folder / "c.ledger")
+    assert dualrs("merge", "c.ledger", "b.ledger", "a.ledger")[0] == 2
+    assert rows_of(folder / "c.ledger") == before
+
+
+def test_a_failed_first_attempt_does_not_stand_in_the_way(dualrs, folder):
+    (folder / "sizes.py").write_text(MIXED)
+    words = replaced(ONE_STAGE, "--data", "sizes.py:mixed")
+    code, _, err = dualrs("certify", *words, "-o", "run.ledger", "--inputs", "0:2")
+    assert code == 2
+    assert "all must be alike" in err
+    assert not (folder / "run.ledger").exists()
+    code, _, err = dualrs("certify", *words, "-o", "run.ledger", "--inputs", "1:2")
+    assert code == 0, err
+
+
+def test_a_secret_seed_is_recorded_and_kept_by_the_run_that_goes_on(dualrs, folder):
+    for inputs in ("0:2", "0:4"):
+        code, out, err = dualrs("certify", *ONE_STAGE, "-o", "run.ledger", "--inputs", inputs)
+        assert code == 0, err
+    assert "seed 0x" in out
+    seed = out.split("seed ")[1].split()[0]
+    assert dualrs("certify", *ONE_STAGE, "-o", "again.ledger", "--inputs", "0:4", "--seed", seed)[0] == 0
+    assert rows_of(folder / "again.ledger") == rows_of(folder / "run.ledger")
+    assert dualrs("certify", *ONE_STAGE, "-o", "other.ledger", "--inputs", "0:4")[0] == 0
+    assert rows_of(folder / "other.ledger") != rows_of(folder / "run.ledger")
+
+
+def rows_of(path):
+    with sqlite3.connect(path) as file:
+        return [row[:-1] for row in file.execute("SELECT * FROM votes ORDER BY 1, 2, 3, 4, 5")]
 
 
 def recorded(path):

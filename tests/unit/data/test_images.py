@@ -47,6 +47,20 @@ def test_float_image_of_grey_levels_is_its_eight_bit_original_without_a_warning(
     np.testing.assert_array_equal(as_pixels(as_float(original)), original)
 
 
+@pytest.mark.parametrize("levels", [0.06, 0.13, 0.2, 0.24])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision_off_the_grid_is_not_rounded_in_silence(dtype, levels):
+    """A quarter of a level in every pixel of a photo is a distance of 0.05: the centre moved, and that is said."""
+    grey = torch.full((3, 8, 8), 40.0) + levels
+    with pytest.warns(InputQuantized, match="rounded to the nearest one"):
+        np.testing.assert_array_equal(as_pixels((grey / 255).to(dtype)), np.full((1, 3, 8, 8), 40))
+
+
+def test_numpy_half_precision_off_the_grid_is_not_rounded_in_silence():
+    with pytest.warns(InputQuantized):
+        as_pixels((np.full((1, 4, 4), 200.2) / 255).astype(np.float16))
+
+
 def test_bfloat16_image_is_its_eight_bit_original_but_cannot_be_told_from_others():
     """Eight bits of mantissa keep the grey levels apart, if only just: up to half a level lies between."""
     with pytest.warns(InputQuantized):

@@ -289,3 +289,26 @@ def test_full_disk_is_a_sentence_and_keeps_the_last_checkpoint(tmp_path, monkeyp
         train(network(), tmp_path / "c")
     assert (tmp_path / "c").read_bytes() == content
     assert sorted(p.name for p in tmp_path.iterdir()) == ["c", "c.log.csv"]
+
+
+def test_training_that_fails_at_its_first_step_leaves_no_file(tmp_path):
+    def loss(indices, generator):
+        raise BadModel("it answers nothing")
+
+    with pytest.raises(BadModel):
+        fit(Task(network(), IMAGES, loss, "a test"), SCHEDULE, tmp_path / "c")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_training_that_fails_when_it_goes_on_keeps_the_log_it_had(tmp_path):
+    with pytest.raises(Stop):
+        train(network(), tmp_path / "c", stop_after=12)
+    before = (tmp_path / "c.log.csv").read_bytes()
+
+    def loss(indices, generator):
+        raise BadModel("it answers nothing")
+
+    model = network()
+    with pytest.raises(BadModel):
+        fit(Task(model, IMAGES, loss, "a test"), SCHEDULE, tmp_path / "c")
+    assert (tmp_path / "c.log.csv").read_bytes() == before
