@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Sample and train all that is under results/, from the bundled networks. Stop it at any time: it goes on where it was.
+# The ledgers here were drawn with the first noise of dualrs, to which no votes are added: move them away to sample afresh.
 # Needs the training images (dualrs data cifar10) and, for the votes that ablations share, dualrs rounds recipes/cifar10-cpu.toml.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,13 +18,13 @@ for recipe in hard-labels no-consistency weak-gate lambda-10 sigmas-0.25-0.5 sig
     dualrs rounds "results/ablations/$recipe.toml"
     bundles+=("runs/$recipe/bundle")
 done
-dualrs panel results/headline/off-the-shelf.toml "${bundles[@]}" -o results/ablations --inputs :348:2 --n 2000 --reuse results/headline/off-the-shelf.ledger
+dualrs panel results/headline/off-the-shelf.toml "${bundles[@]}" -o results/ablations --inputs :348:2 --n 2000 --seed 0 --reuse results/headline/off-the-shelf.ledger
 
 for experts in weak strong; do dualrs rounds "results/experts/$experts.toml"; done
-dualrs certify --model runs/strong/bundle -o results/experts/strong.ledger --all-votes --inputs ::2 --n 2000
-dualrs certify --model runs/weak/bundle -o results/experts/weak.ledger --all-votes --inputs ::2 --n 2000 --reuse results/headline/off-the-shelf.ledger
+dualrs certify --model runs/strong/bundle -o results/experts/strong.ledger --all-votes --inputs ::2 --n 2000 --seed 0
+dualrs certify --model runs/weak/bundle -o results/experts/weak.ledger --all-votes --inputs ::2 --n 2000 --seed 0 --reuse results/headline/off-the-shelf.ledger
 
 for sigma in 0.25 0.5 1.0; do
     dualrs certify --core zoo:cifar10-classifier --classifier 'zoo:cifar10-denoiser | zoo:cifar10-classifier' --sigma "$sigma" \
-        --thresholds 0.5,1.0,1.5 --data cifar10:subset -o "results/aces/sigma-$sigma.ledger" --inputs ::2 --n 2000
+        --thresholds 0.5,1.0,1.5 --data cifar10:subset -o "results/aces/sigma-$sigma.ledger" --inputs ::2 --n 2000 --seed 0
 done
