@@ -116,6 +116,7 @@ def verify(
         int | None,
         Option(
             "--redraw",
+            min=1,
             help="Also draw so many units of votes again, chosen at random: invented votes are found with the "
             "probability that is printed. Needs the networks and the data, below.",
             show_default=False,
@@ -154,9 +155,8 @@ def verify(
     good = True
     for ledger in ledgers:
         if table is None or is_ledger(ledger):
-            good &= _examine(ledger)
-            if redraw is not None:
-                good &= _redraw(ledger, redraw, given)
+            intact = _examine(ledger)
+            good &= intact and (redraw is None or _redraw(ledger, redraw, given))
     if table is not None:
         with PassingBar(table.name) as bar:
             rows, problems = recompute(table, ledgers, bar.update)

@@ -86,6 +86,8 @@ def certify_together(
     """
     if plan.adaptive and target is None:
         raise BadSetting("a plan with looks needs a target, which says when sampling may stop")
+    if len({one.path.resolve() for one in certifications}) < len(certifications):
+        raise BadSetting("two models would write to one ledger; give each a file of its own")
     with ExitStack() as stack:
         leases = [stack.enter_context(Lease(one.path)) for one in certifications]
         earlier = [earlier_header(one.path, one.reuse) for one in certifications]

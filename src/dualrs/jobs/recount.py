@@ -13,7 +13,7 @@ import numpy as np
 from dualrs.collect import Progress, Report
 from dualrs.data.dataset import Dataset
 from dualrs.data.images import Pixels
-from dualrs.errors import ForeignLedger
+from dualrs.errors import ForeignLedger, LedgerError
 from dualrs.sampling.noise import FIRST_NOISE, NoiseSource
 from dualrs.smoothed import SmoothedModel
 from dualrs.storage.header import Header
@@ -46,13 +46,16 @@ def demand_same(
     """Refuse a ledger whose votes this model would not draw: one unit of each stream is drawn again.
 
     With ``unfinished`` so is every unit of the inputs that are not done, because votes will be added to these, and a
-    certificate is about one model. What another ledger, ``reuse``, holds too is vouched for there.
+    certificate is about one model; but for whole streams that another ledger, ``reuse``, has too: they were taken from
+    there.
     """
     units = dict(found for stream in streams if (found := ledger.first_unit(stream)))
     if unfinished:
         with ExitStack() as stack:
             other = None if reuse is None else stack.enter_context(Ledger.open(reuse))
-            units |= {u: c for u, c in ledger.unfinished_units() if other is None or not other.has(u, c)}
+            for unit, counts in ledger.unfinished_units():
+                if other is None or not (other.has(unit, counts) and other.has_stream(unit.input_id, unit.stream)):
+                    units[unit] = counts
     for unit in recount(model, dataset, ledger, units, report):
         raise ForeignLedger(
             f"{ledger.path} was not written by this model: votes {unit.start} to {unit.stop} of the "
@@ -66,6 +69,11 @@ def recount(
 ) -> list[Unit]:
     """Draw some units of a ledger again; those that came out differently."""
     position = {row.id: row.position for row in ledger.inputs()}
+    for name in {unit.input_id for unit in units}:
+        if name not in position:
+            raise LedgerError(f"{ledger.path}: input {name} has votes but is not among the inputs; `dualrs verify` it")
+        if not (0 <= position[name] < len(dataset.ids) and dataset.ids[position[name]] == name):
+            raise ForeignLedger(f"{ledger.path}: {dataset.name} has no input {name} at {position[name]}: other data")
     again = _Recount(units, lambda name: dataset.image(position[name]), report)
     model.engine.run(again, noise_of(ledger.header))
     return again.different

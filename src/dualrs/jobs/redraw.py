@@ -47,11 +47,14 @@ def redraw(
         raise ForeignLedger(f"{ledger.path} was voted in {header.dtype}, and the networks run in {engine.dtype}")
     engine.keep_shape(header.batch_size)
     engine.keep_noise(header.noise)
+    if engine.noise.endswith(SHARED) != header.noise.endswith(SHARED):
+        raise ForeignLedger(
+            f"the stages of {ledger.path} share noisy copies at sigma_e, and those of this model do not"
+        )
     units = dict(ledger.random_units(count))
-    problems = []
+    problems: list[str] = []
     if units:
-        first = next(iter(units)).input_id
-        tried = dataset.image(next(row.position for row in ledger.inputs() if row.id == first))
+        tried = dataset.image(0)
         engine.prepare(tried)
         given = fingerprints(model)
         problems = [
@@ -61,8 +64,7 @@ def redraw(
         ]
         if not problems and header.identity and answers_of(model, dataset, tried) != header.identity:
             problems = ["the networks answer otherwise than those that voted: their code, a library or the hardware"]
-        problems += [
-            f"{named(unit)}: drawn again, they come out differently"
-            for unit in recount(model, dataset, ledger, units, report)
-        ]
+        if given.keys() == header.models.keys():
+            different = recount(model, dataset, ledger, units, report)
+            problems += [f"{named(unit)}: drawn again, they come out differently" for unit in different]
     return Redrawn(ledger.unit_count(), len(units), problems)

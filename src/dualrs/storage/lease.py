@@ -30,9 +30,10 @@ class Lease:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
+        whole = self.path.resolve()  # two names of one file are one file
         if not self.path.parent.is_dir():
             raise LedgerError(f"cannot write {path}: there is no folder {self.path.parent}")
-        self._beside = Path(f"{path}-lock")
+        self._beside = whole.with_name(f"{whole.name}-lock")
         file = self._open()
         while not self._is_at_its_place(file):  # whoever had it removed the file before we could lock it
             os.close(file)
@@ -51,7 +52,9 @@ class Lease:
         try:
             _lock(file)
         except OSError as error:
-            holder = os.read(file, 20).decode(errors="replace") or "?"
+            holder = "?"
+            with contextlib.suppress(OSError):  # where a locked file cannot be read
+                holder = os.read(file, 20).decode(errors="replace") or holder
             os.close(file)
             raise LedgerBusy(
                 f"another process (number {holder}) is writing {self.path}: wait until it is done, or give another "

@@ -22,7 +22,7 @@ import numpy as np
 from dualrs.certificates import Certificate
 from dualrs.errors import ForeignLedger, LedgerError
 from dualrs.storage.database import Database, Row
-from dualrs.storage.header import ALL, FORMAT, Header
+from dualrs.storage.header import FORMAT, Header
 from dualrs.storage.lease import Lease
 from dualrs.storage.rows import DONE, OPEN, Blocks, Concluded, InputRow, Rows, named
 from dualrs.votes import AnyVotes, Counts, Stream, Tally, Unit, Votes
@@ -255,11 +255,10 @@ class Ledger:
         """Copy the votes of some streams on the inputs of this run from a ledger of another run, or none; commits.
 
         That this run would draw the same votes is for the caller to know. All votes of the other ledger are looked at,
-        so that a damaged one is refused; of those, the units that this run plans are taken. A run that may never ask
-        for the rest of a stream that another was stopped in takes whole streams only. Returns how many votes are new.
+        so that a damaged one is refused. Of those, streams that hold all that this run plans are taken, and no part of
+        one: who drew the rest would be another. Returns how many votes are new here.
         """
         before = self._votes_held()
-        asks_for_all = not self.header.certifies or self.header.votes == ALL
         with self.all_or_none(), other.snapshot():
             shared = {row.id for row in other.inputs()} & self._inputs.keys()
             planned = {s: {(u.start, u.stop) for u in self.header.plan.units("", s)} for s in streams}
@@ -269,7 +268,7 @@ class Ledger:
                     if (unit.start, unit.stop) in planned.get(unit.stream, ()):
                         found[unit.stream].append((unit, counts))
                 for stream, held in found.items():
-                    if input_id in shared and (asks_for_all or len(held) == len(planned[stream])):
+                    if input_id in shared and len(held) == len(planned[stream]):
                         for unit, counts in held:
                             self.record(unit, counts)
         return self._votes_held() - before
@@ -373,14 +372,20 @@ class Ledger:
                 yield unit, counts.astype(np.int64)
 
     def random_units(self, count: int) -> list[tuple[Unit, Counts]]:
-        """Some units at random, all different, every one as likely as any other."""
-        keys = [row[:5] for row in self.database.rows("SELECT input, stage, part, sigma, start FROM votes")]
+        """Units at random, all different, every one as likely as any other."""
+        keys = list(self.database.rows("SELECT input, stage, part, sigma, start FROM votes"))
         chosen = secrets.SystemRandom().sample(keys, min(count, len(keys)))
         return [(u, c.astype(np.int64)) for key in chosen for u, c in self._units(_ONE, key)]
 
     def unit_count(self) -> int:
         """How many units of votes are recorded."""
         return int(next(self.database.rows("SELECT count(*) FROM votes"))[0])
+
+    def has_stream(self, input_id: str, stream: Stream) -> bool:
+        """Whether all votes that the run plans of a stream are here."""
+        query = "SELECT sum(stop - start) FROM votes WHERE input = ? AND stage = ? AND part = ? AND sigma = ?"
+        votes = next(self.database.rows(query, (input_id, *_address(stream))))[0]
+        return bool(votes == self.header.plan.steps_of(stream)[-1])
 
     def has(self, unit: Unit, counts: Counts | Blocks) -> bool:
         """Whether this very unit is recorded, with these counts."""
