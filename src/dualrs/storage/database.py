@@ -7,8 +7,8 @@ in WAL mode, so that others can read at the same time; a clean close leaves one 
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,13 @@ class Database:
                 f"{self.path} is a ledger of format {version}, this dualrs reads formats 1 to {FORMAT}; "
                 "use the version of dualrs that wrote it"
             )
+        for table, columns in _columns(version).items():
+            found = [row[1] for row in self.rows(f"PRAGMA table_xinfo({table})")]
+            if found != columns:
+                raise LedgerError(
+                    f"{self.path} lacks a part of a ledger: the columns of its table {table} are "
+                    f"{', '.join(found) or 'gone'}, not {', '.join(columns)}; {DAMAGED}"
+                )
 
     def _number(self, sql: str) -> int:
         return int(next(self.rows(sql), (0,))[0])
@@ -214,6 +221,19 @@ class Database:
             if self.writable and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         return LedgerError(_sentence(self.path, error))
+
+
+@cache
+def _columns(version: int) -> Mapping[str, list[str]]:
+    """The columns of every table of a ledger of some format, in their order, as rows are read and written by it."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as blank:
+        for table in SCHEMA:
+            blank.execute(table)
+        tables = [name for (name,) in blank.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        columns = {name: [row[1] for row in blank.execute(f"PRAGMA table_xinfo({name})")] for name in tables}
+    if version == 1:
+        columns["header"] = [name for name in columns["header"] if name not in ("inputs", "state")]
+    return columns
 
 
 def _is_empty(path: Path) -> bool:

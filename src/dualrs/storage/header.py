@@ -32,6 +32,7 @@ LATER: Mapping[str, object] = {
     "thresholds": (),
     "identity": {},
 }
+MOST_CLASSES = 1 << 20  # counts of votes have a column for each
 INFORMATIONAL = ("versions", "command", "created")  # may differ between two halves of one run
 
 
@@ -100,8 +101,8 @@ class Header:
                     f"where sigmas are assigned, a router votes and no classifier; got {self.classes} classes and "
                     f"sigma_e {self.sigma_e}"
                 )
-        elif self.classes < 1:
-            raise BadSetting(f"a run needs classes, got {self.classes}")
+        elif not 1 <= self.classes <= MOST_CLASSES:
+            raise BadSetting(f"a run needs classes, and at most {MOST_CLASSES:,}, got {self.classes}")
         if self.votes not in (NEEDED, ALL):
             raise BadSetting(f"votes must be {NEEDED!r} or {ALL!r}, got {self.votes!r}")
         self._set("looks", tuple(_integer("looks", k) for k in self.looks))
@@ -228,13 +229,18 @@ def _canonical(content: Mapping[str, object]) -> str:
 def _integer(name: str, value: Any) -> int:
     if value is True or value is False or not isinstance(value, Integral):
         raise BadSetting(f"{name} must be a whole number, got {value!r}")
+    if name != "seed" and abs(int(value)) > 2**53:  # beyond what all arithmetic on it can hold
+        raise BadSetting(f"{name} must be at most {2**53}, got {value!r}")
     return int(value)
 
 
 def _real(name: str, value: Any) -> float:
-    if not isinstance(value, Real) or not math.isfinite(value):
-        raise BadSetting(f"{name} must be a finite number, got {value!r}")
-    return float(value)
+    try:
+        if isinstance(value, Real) and math.isfinite(value):
+            return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        pass
+    raise BadSetting(f"{name} must be a finite number, got {value!r}")
 
 
 def _text(name: str, value: Any) -> str:

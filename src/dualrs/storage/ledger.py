@@ -65,7 +65,7 @@ class Ledger:
                 raise LedgerError(f"its header is not that of format {self.header.format}")
         except (LedgerError, TypeError) as bad:
             raise LedgerError(f"{self.path} is damaged or was edited: {bad}") from bad
-        self.rows = Rows(self.header, fingerprint)
+        self.rows = Rows(self.header, str(fingerprint))  # damage may have put anything there
         self.header_damage = self.rows.header_damage(found[0])
         self._take_listing(found[0])
         self._inputs: dict[str, InputRow] = {}
@@ -77,7 +77,12 @@ class Ledger:
         """What the header says of inputs: the list of them, and whether none lacks anything. Format 1 says nothing."""
         _, _, *listing, _ = row
         self.done = listing[1:] == [DONE]
-        self.listed = [] if self.header_damage or not listing else self.rows.listed(listing[0])
+        self.listed: list[InputRow] = []
+        if listing and not self.header_damage:
+            try:
+                self.listed = self.rows.listed(listing[0])
+            except LedgerError as bad:
+                self.header_damage = str(bad)
 
     @classmethod
     def create_or_resume(cls, path: str | PathLike[str], header: Header, lease: Lease | None = None) -> "Ledger":

@@ -32,6 +32,11 @@ OPEN, DONE = "open", "done"  # states of a run: whether an input of it lacks vot
 
 _UNPLANNED = "no such votes are planned in this run"
 
+# What a list of inputs may unpack to, so that no file makes its reader run out of memory: far more than any list does.
+_FREE, _RATIO = 1 << 26, 200  # bytes in any case, and bytes for each packed one
+
+_KINDS = (str, int, float, float, float, float, str, str, float, int)  # in a row of certificates, before the seal
+
 # Damage can put bytes where text belongs; such a row must fail its seal, not the encoder.
 _encode = json.JSONEncoder(separators=(",", ":"), default=repr).encode
 
@@ -92,7 +97,10 @@ class Rows:
     def of_header(self, inputs: Sequence[InputRow], state: str) -> tuple[str, str, bytes, str, str]:
         """The row of table header."""
         text, raw = self._header.to_json(), _encode(inputs).encode()
-        return self._fingerprint, text, zlib.compress(raw), state, self.seal("header", text, state, raw=raw)
+        packed = zlib.compress(raw)
+        if len(raw) > _most(packed):  # as it is, so that it can be read
+            packed = zlib.compress(raw, 0)
+        return self._fingerprint, text, packed, state, self.seal("header", text, state, raw=raw)
 
     def header_damage(self, row: tuple[Any, ...]) -> str | None:
         """What is wrong with a row of table header, if anything."""
@@ -104,7 +112,7 @@ class Rows:
                 return "header: a field (versions, command, created) was changed after the run began"
             return None
         try:
-            raw = zlib.decompress(listing[0])
+            raw = _unpacked(listing[0])
         except (zlib.error, TypeError):
             raw = b""
         if seal != self.seal("header", text, listing[1], raw=raw):
@@ -113,7 +121,14 @@ class Rows:
 
     def listed(self, packed: bytes) -> list[InputRow]:
         """The inputs that an undamaged row of table header lists."""
-        return [InputRow(*row) for row in json.loads(zlib.decompress(packed))]
+        try:
+            rows = json.loads(_unpacked(packed))
+            if not isinstance(rows, list) or not all(isinstance(row, list) and _is_input(row) for row in rows):
+                raise ValueError("not all of it are ids with a position and a label")
+            "".join(row[0] for row in rows).encode()  # JSON can spell what is no text
+        except (zlib.error, TypeError, ValueError, RecursionError) as bad:
+            raise LedgerError(f"header: the list of inputs is not one: {bad}") from bad
+        return [InputRow(*row) for row in rows]
 
     def of_input(self, row: InputRow) -> tuple[object, ...]:
         """The row of table inputs."""
@@ -126,6 +141,8 @@ class Rows:
             raise LedgerError(
                 f"input {row[0]}: its position ({row[1]}) or its label ({row[2]}) was changed: the seal does not match"
             )
+        if not _is_input(content):
+            raise LedgerError(f"input {row[0]}: its position ({row[1]}) or its label ({row[2]}) is not a whole number")
         return InputRow(*content)
 
     def of_unit(self, unit: Unit, counts: Counts | Blocks) -> tuple[object, ...]:
@@ -157,7 +174,7 @@ class Rows:
         try:
             stream, look, size, rest = self._known(stage, part, sigma, start, stop)
             raw = zlib.decompressobj().decompress(packed, size + 1)
-        except (zlib.error, TypeError, UnusableVotes) as bad:
+        except (zlib.error, TypeError, OverflowError, UnusableVotes) as bad:
             raise LedgerError(f"{_placed(row)}: the counts cannot be read ({bad})") from bad
         digest = self._begun(input_id, stage, part, sigma).copy()
         digest.update(rest)
@@ -187,12 +204,39 @@ class Rows:
             raise LedgerError(f"input {row[0]}: its certificate was changed: the seal does not match")
         input_id, *values, seconds, units = content
         held = dict(zip(CERTIFICATE_FIELDS, values, strict=True))
+        if tuple(map(type, content)) != _KINDS or held["outcome"] not in list(Outcome):
+            raise LedgerError(f"input {row[0]}: its certificate holds what no certificate does: {held}")
         held["outcome"] = Outcome(held["outcome"])
         return input_id, Concluded(Certificate(**held, seed=self._header.seed), seconds, units)
 
     def _planned(self, unit: Unit) -> bool:
         most = self._plan.steps_of(unit.stream)[-1]
         return unit.stream in self.answers and not unit.start % BLOCK and 0 <= unit.start < unit.stop <= most
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """A packed list of inputs, if it is whole and of a size that a list may have."""
+    unpacking = zlib.decompressobj()
+    raw = unpacking.decompress(packed, _most(packed))
+    if not unpacking.eof:
+        raise zlib.error("cut short, or too long")
+    return raw
+
+
+def _most(packed: bytes) -> int:
+    return _FREE + _RATIO * len(packed)
+
+
+def _is_input(row: Sequence[Any]) -> bool:
+    """Whether values are an id, a position and a label, of the kinds and sizes that `Ledger.add_inputs` writes."""
+    if len(row) != 3 or type(row[0]) is not str:
+        return False
+    _, position, label = row
+    return type(position) is int and abs(position) < 2**63 and (label is None or _is_class(label))
+
+
+def _is_class(label: Any) -> bool:
+    return type(label) is int and 0 <= label < 2**63
 
 
 def named(unit: Unit) -> str:

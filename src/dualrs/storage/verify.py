@@ -74,7 +74,7 @@ class _Examination:
             if row.id not in known
         ]
         if self.ledger.header.format > 1 and self.ledger.header_damage is None:
-            self.problems += [f"input {name}: the header does not list it" for name in sorted(known - listed)]
+            self.problems += [f"input {name}: the header does not list it" for name in sorted(known - listed, key=str)]
         total = sum(row[0] for row in self._rows("SELECT count(*) FROM votes"))
         for number, row in enumerate(self._rows("SELECT * FROM votes")):
             if number % _AT_ONCE == 0:

@@ -181,3 +181,16 @@ def test_differences_may_leave_out_fields():
 def test_unreadable_json_is_a_ledger_error(text):
     with pytest.raises(LedgerError):
         Header.from_json(text)
+
+
+@pytest.mark.parametrize("name", ["alpha", "n", "n0", "classes", "batch_size", "sigma_e"])
+def test_a_number_of_hundreds_of_digits_is_refused(name):
+    with pytest.raises(BadSetting, match=f"{name} must be"):
+        a_header(**{name: 10**400})
+    with pytest.raises(LedgerError, match=f"{name} must be"):
+        Header.from_json(json.dumps(json.loads(a_header().to_json()) | {name: 10**400}))
+
+
+def test_more_classes_than_counts_can_be_kept_of_are_refused():
+    with pytest.raises(BadSetting, match="at most 1,048,576"):
+        a_header(classes=10**9)

@@ -16,7 +16,7 @@ import pytest
 from storage_cases import a_header, a_unit, edit, finish, finished, look, names, units_of
 
 from dualrs.errors import DualrsError, LedgerBusy, LedgerError
-from dualrs.storage import Ledger, database, verify
+from dualrs.storage import Ledger, database, derive, rows, verify
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +146,16 @@ class TestDamage:
         edit(path, f"DROP TABLE {table}")
         assert any("lacks a part of a ledger" in problem for problem in examine(path))
 
+    @pytest.mark.parametrize("open_", [Ledger.open, resume])
+    @pytest.mark.parametrize(
+        ("table", "column"), [("header", "state"), ("inputs", "label"), ("votes", "stop"), ("certificates", "r_c")]
+    )
+    @pytest.mark.parametrize("change", ["ADD COLUMN more TEXT", "DROP COLUMN @", "RENAME COLUMN @ TO other"])
+    def test_a_table_has_other_columns(self, path, table, column, change, open_):
+        edit(path, f"ALTER TABLE {table} {change.replace('@', column)}")
+        with pytest.raises(LedgerError, match=f"the columns of its table {table} are .*, not .*{column}"):
+            open_(path)
+
     @pytest.mark.parametrize("rows", ["DELETE FROM header", "INSERT INTO header SELECT * FROM header"])
     def test_no_header_or_two(self, path, rows):
         edit(path, rows)
@@ -164,6 +174,7 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("table", "column"),
         [
+            *(("header", c) for c in ("fingerprint", "fields", "inputs", "state", "seal")),
             *(("inputs", c) for c in ("id", "position", "label", "seal")),
             *(("votes", c) for c in ("input", "stage", "part", "sigma", "start", "stop", "counts", "seal")),
             *(("certificates", c) for c in ("input", "prediction", "radius", "r_c", "outcome", "units", "seal")),
@@ -173,8 +184,14 @@ class TestDamage:
     def test_any_value_in_any_column_is_a_problem_and_no_crash(self, path, table, column, value):
         key = "id" if table == "inputs" else "input"
         more = "AND stage = 'class' AND part = 'estimation' AND sigma = 0.5 AND start = 1000" * (table == "votes")
-        assert edit(path, f"UPDATE {table} SET {column} = ? WHERE {key} = 'toy/1' {more}", value) == 1
+        where = "" if table == "header" else f"WHERE {key} = 'toy/1' {more}"
+        assert edit(path, f"UPDATE {table} SET {column} = ? {where}", value) == 1
         assert examine(path)
+
+    def test_ids_of_several_kinds(self, path):
+        edit(path, "UPDATE inputs SET id = x'FF' WHERE id = 'toy/1'")
+        edit(path, "UPDATE inputs SET id = 'other' WHERE id = 'toy/2'")
+        assert any("the header does not list it" in problem for problem in examine(path))
 
     def test_text_that_is_not_utf8_hides_nothing_else(self, path):
         edit(path, "UPDATE certificates SET limited_by = CAST(x'FFFE' AS TEXT) WHERE input = 'toy/1'")
@@ -182,6 +199,75 @@ class TestDamage:
         problems = "\n".join(examine(path))
         assert "input toy/1" in problems
         assert "input toy/3" in problems
+
+
+def sealed(path, inputs):
+    """Put a list of inputs into the header, packed, with a seal that fits it, as one who knows the seals could."""
+    with Ledger.open(path) as ledger:
+        raw = zlib.decompress(inputs)
+        seal = ledger.rows.seal("header", ledger.header.to_json(), "done", raw=raw)
+    edit(path, "UPDATE header SET inputs = ?, seal = ?", inputs, seal)
+
+
+class TestSealedAnew:
+    """Seals are no signature: a row with a good one may hold anything, and still nobody crashes."""
+
+    @pytest.mark.parametrize("open_", [Ledger.open, resume])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *("", "3", '"ab"', "{}", "[3]", '["abc"]', '[["toy/0", 0]]', "[[null, 0, 0]]", '[["toy/0", "0", 0]]'),
+            *('[["toy/0", 0, [0]]]', f'[["toy/0", {10**400}, 0]]', f'[["toy/0", {"9" * 5000}, 0]]'),
+            *('[["\\ud800", 0, 0]]', "[" * 100_000),
+        ],
+        ids=lambda text: text[:20],
+    )
+    def test_a_list_that_is_none(self, path, text, open_):
+        sealed(path, zlib.compress(text.encode()))
+        assert any("the list of inputs is not one" in problem for problem in examine(path, open_))
+
+    @pytest.mark.parametrize(
+        "change", ["position = 1.5", "position = 'x'", "label = 1e308", "label = -3", "label = ''"]
+    )
+    def test_an_input_whose_numbers_are_none(self, path, change):
+        edit(path, f"UPDATE inputs SET {change} WHERE id = 'toy/1'")
+        with Ledger.open(path) as ledger:
+            (row,) = look(path, "SELECT id, position, label FROM inputs WHERE id = 'toy/1'")
+            edit(path, "UPDATE inputs SET seal = ? WHERE id = 'toy/1'", ledger.rows.seal("inputs", *row))
+            assert any("is not a whole number" in problem for problem in verify(ledger))
+            with pytest.raises(LedgerError, match=r"input toy/1: .* is not a whole number"):
+                derive(ledger)
+
+    @pytest.mark.parametrize("change", ["outcome = 'x'", "prediction = 1.5", "radius = 'wide'", "limited_by = x'FF'"])
+    def test_a_certificate_that_is_none(self, path, change):
+        edit(path, f"UPDATE certificates SET {change} WHERE input = 'toy/1'")
+        with Ledger.open(path) as ledger:
+            (row,) = look(path, "SELECT * FROM certificates WHERE input = 'toy/1'")
+            seal = ledger.rows.seal("certificates", *row[:-1])
+            edit(path, "UPDATE certificates SET seal = ? WHERE input = 'toy/1'", seal)
+            assert any("holds what no certificate does" in problem for problem in verify(ledger))
+            with pytest.raises(LedgerError, match="input toy/1: its certificate holds what no certificate does"):
+                ledger.certificates()
+
+
+class TestListThatUnpacksToAFlood:
+    def test_it_is_not_unpacked(self, path, monkeypatch):
+        monkeypatch.setattr(rows, "_FREE", 10**4)
+        sealed(path, zlib.compress(b" " * 10**8 + b"[]"))  # unpacked, it would fit its seal
+        assert any("the list of inputs" in problem for problem in examine(path))
+
+    def test_a_long_list_of_like_names_is_read_again(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(rows, "_FREE", 10**4)
+        like = [("x" * 20_000 + str(i), i, None) for i in range(20)]
+        with Ledger.create_or_resume(tmp_path / "run.ledger", a_header()) as ledger:
+            ledger.add_inputs(like)
+        with Ledger.open(tmp_path / "run.ledger") as ledger:
+            assert ledger.listed == like
+
+    def test_a_usual_list(self):
+        packer = rows.Rows(a_header(), a_header().fingerprint)
+        inputs = [rows.InputRow(f"imagenet/train/{i:07}", i, i % 1000) for i in range(10**5)]
+        assert packer.listed(packer.of_header(inputs, rows.OPEN)[2]) == inputs
 
 
 class TestNoRoom:
