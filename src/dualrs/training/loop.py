@@ -8,6 +8,7 @@ on one CPU thread, to the last bit. Several processes share each batch (see `pro
 import hashlib
 import math
 import time
+import zipfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -228,19 +229,65 @@ def _save(
 def _resume(
     path: Path, identity: str, network: nn.Module, optimizer: torch.optim.Optimizer
 ) -> tuple[int, float, float]:
-    """Step, seconds and mean loss of a checkpoint, after its weights were taken over; zeros if there is none."""
+    """Step, seconds and mean loss of a checkpoint, after its weights were taken over; zeros if there is none.
+
+    Everything is looked at before anything is taken over.
+    """
     if not path.exists():
         return 0, 0.0, 0.0
+    broken = f"{path} is not a whole checkpoint; delete it to begin anew"
     try:
+        _demand_intact(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
         found, step = str(content["identity"]), int(content["step"])
         seconds, loss = float(content["seconds"]), float(content["loss"])
+        weights, moments = content["network"], content["optimizer"]["state"]
     except Exception as error:  # torch.load fails in many ways, none of which says more
-        raise BadCheckpoint(f"{path} is not a whole checkpoint; delete it to begin anew") from error
+        raise BadCheckpoint(broken) from error
     if found != identity:
         raise BadCheckpoint(
             f"{path} belongs to another training; use another folder.\n  there: {found}\n  here:  {identity}"
         )
-    network.load_state_dict(content["network"])
-    optimizer.load_state_dict(content["optimizer"])
+    if step < 1 or not math.isfinite(seconds) or _form(weights) != _form(network.state_dict()):
+        raise BadCheckpoint(broken)
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if not _are_moments(moments, parameters):
+        raise BadCheckpoint(broken)
+    try:
+        network.load_state_dict(weights)
+        # Rates and the like are those of the schedule, which the identity names.
+        optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
+    except Exception as error:  # of a network with states of its own kind
+        raise BadCheckpoint(broken) from error
     return step, seconds, loss
+
+
+def _demand_intact(path: Path) -> None:
+    """Refuse a zip whose entries are not what was written into it; torch itself does not look at their checksums."""
+    with zipfile.ZipFile(path) as archive:
+        packed = [entry.filename for entry in archive.infolist() if entry.compress_type != zipfile.ZIP_STORED]
+        if bad := archive.testzip() if not packed else packed[0]:
+            raise BadCheckpoint(f"{path}: {bad} is damaged")
+
+
+def _form(value: object) -> object:
+    """What must be equal for one state to take the place of another: names, and shapes and types of numbers."""
+    match value:
+        case Tensor():
+            return value.shape, value.dtype, value.layout, value.device.type == "meta"
+        case dict():
+            return {name: _form(held) for name, held in value.items()}
+        case _:
+            return type(value)
+
+
+def _are_moments(states: object, parameters: list[nn.Parameter]) -> bool:
+    """Whether these are what AdamW keeps of some of the parameters, by their numbers."""
+    if not isinstance(states, dict) or not all(type(place) is int for place in states):
+        return False
+    if not all(0 <= place < len(parameters) for place in states):
+        return False
+    return all(
+        _form(state) == {"step": _form(torch.tensor(0.0)), "exp_avg": _form(p), "exp_avg_sq": _form(p)}
+        for state, p in ((state, parameters[place].detach()) for place, state in states.items())
+    )

@@ -169,6 +169,77 @@ def test_truncated_checkpoint_is_refused(tmp_path):
         train(network(), tmp_path / "c")
 
 
+def checkpoint(path):
+    train(network(), path)
+    return torch.load(path, weights_only=True)
+
+
+NOTHING = torch.zeros(0)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("network", None),
+        ("network", {}),
+        ("optimizer", 3),
+        ("step", -1),
+        ("seconds", math.nan),
+        ("network/0.weight", "text"),
+        ("network/0.weight", NOTHING),
+        ("network/0.bias", torch.zeros(16, dtype=torch.complex64)),
+        ("network/0.bias", torch.zeros(16, device="meta")),
+        ("network/more", NOTHING),
+        ("optimizer/state", None),
+        ("optimizer/state/0", NOTHING),
+        ("optimizer/state/99", {}),
+        ("optimizer/state/0/step", ()),
+        ("optimizer/state/0/exp_avg", NOTHING),
+        ("optimizer/state/0/exp_avg_sq", None),
+        ("optimizer/state/0/more", 1),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_checkpoint_that_does_not_fit_is_refused_and_nothing_of_it_is_taken(tmp_path, place, value):
+    content = checkpoint(tmp_path / "c")
+    *way, last = place.split("/")
+    table = content
+    for key in way:
+        table = table[int(key) if key.isdecimal() else key]
+    table[int(last) if last.isdecimal() else last] = value
+    torch.save(content, tmp_path / "c")
+    model = network()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with pytest.raises(BadCheckpoint, match="not a whole checkpoint; delete it"):
+        train(model, tmp_path / "c")
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+def test_rates_of_a_checkpoint_are_those_of_the_schedule(tmp_path):
+    """Whatever the groups in a checkpoint say: all of it follows from settings that the identity names."""
+    with pytest.raises(Stop):
+        train(network(), tmp_path / "c", stop_after=9)
+    content = torch.load(tmp_path / "c", weights_only=True)
+    content["optimizer"]["param_groups"] = [{"betas": "none"}]
+    torch.save(content, tmp_path / "c")
+    unbroken, resumed = network(), network()
+    train(unbroken, tmp_path / "unbroken")
+    train(resumed, tmp_path / "c")
+    assert all(torch.equal(a, b) for a, b in zip(unbroken.parameters(), resumed.parameters(), strict=True))
+
+
+def test_one_wrong_bit_anywhere_is_refused_or_changes_nothing(tmp_path):
+    content = checkpoint(tmp_path / "c")
+    whole = (tmp_path / "c").read_bytes()
+    weights = content["network"]["0.weight"].numpy().tobytes()
+    for place in (whole.index(weights) + 3, whole.index(content["optimizer"]["state"][0]["exp_avg"].numpy().tobytes())):
+        spoiled = bytearray(whole)
+        spoiled[place] ^= 1
+        (tmp_path / "c").write_bytes(spoiled)
+        with pytest.raises(BadCheckpoint, match="not a whole checkpoint"):
+            train(network(), tmp_path / "c")
+
+
 class Trap:
     def __init__(self, path):
         self.path = path
