@@ -1,12 +1,12 @@
 """Architectures by name: every network that dualrs can build, train and save."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from torch import nn
 
-from dualrs.errors import BadSetting
+from dualrs.errors import BadSetting, DualrsError, first_line
 from dualrs.models.card import Architecture
 from dualrs.models.denoise import Preconditioned
 from dualrs.models.lean import LeanResNet, LeanUNet
@@ -33,6 +33,19 @@ CLASSIFIERS: dict[str, Callable[..., nn.Module]] = {
 }
 
 
+# The least and the most of each argument that is a size or a number of layers, together where there are several: a
+# network beyond that is a mistake, or a card made to take all memory and time.
+_LIMITS = {
+    "classes": (1, 1 << 20),
+    "channels": (1, 1 << 10),
+    "width": (1, 1 << 13),
+    "widths": (1, 1 << 13),
+    "middle": (0, 1 << 8),
+    "layers": (1, 1 << 8),
+    "blocks": (0, 1 << 8),
+}
+
+
 def known(architecture: Architecture) -> bool:
     """Whether `build` can make it; a network of a hub or a user's own is made elsewhere."""
     return architecture.network in DENOISERS | CLASSIFIERS
@@ -51,10 +64,24 @@ def complete(architecture: Architecture) -> Architecture:
 
 def build(architecture: Architecture) -> nn.Module:
     """The network, with fresh random weights, in evaluation mode."""
+    builder = _builder(architecture)
+    for name, value in architecture.arguments.items():
+        _demand_sane(name, value, architecture.network)
     try:
-        return _builder(architecture)(**architecture.arguments).eval()
-    except (TypeError, ValueError) as error:
-        raise BadSetting(f"{architecture} cannot be built: {error}") from error
+        return builder(**architecture.arguments).eval()
+    except DualrsError:
+        raise
+    except Exception as error:  # arguments of the wrong kinds fail in many ways
+        raise BadSetting(f"{architecture} cannot be built: {first_line(error)}") from error
+
+
+def _demand_sane(name: str, value: object, network: str) -> None:
+    """Refuse sizes out of all proportion before anything is made of them."""
+    least, most = _LIMITS.get(name, (0, 0))
+    numbers = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    whole = [number for number in numbers if isinstance(number, int)]
+    if name in _LIMITS and whole and not (min(whole) >= least and sum(whole) <= most):
+        raise BadSetting(f"{network} cannot be built: {name} must lie between {least} and {most:,}")
 
 
 def _builder(architecture: Architecture) -> Callable[..., nn.Module]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import Tensor, nn
+from torch import Tensor, device, nn
 
 from dualrs.errors import BadCheckpoint, BadSetting
 from dualrs.files import whole_file
@@ -42,6 +42,8 @@ def load_weights(path: Path) -> nn.Module:
             f"write '{maker} < {path}'"
         )
     try:
+        with device("meta"):  # first in name only: the card may describe more than there is room for
+            _pour(tensors, build(card.architecture), path, card, assign=True)
         network = build(card.architecture)
     except BadSetting as error:
         raise BadCheckpoint(f"{path} does not fit its card: {error}") from error
@@ -69,9 +71,9 @@ def _read(path: Path) -> tuple[Card, dict[str, Tensor]]:
         raise BadCheckpoint(f"{path} is not a safetensors file: {error}") from error
 
 
-def _pour(tensors: dict[str, Tensor], network: nn.Module, path: Path, card: Card) -> nn.Module:
+def _pour(tensors: dict[str, Tensor], network: nn.Module, path: Path, card: Card, *, assign: bool = False) -> nn.Module:
     try:
-        network.load_state_dict(tensors)
+        network.load_state_dict(tensors, assign=assign)
     except RuntimeError as error:
         reason = " ".join(str(error).split())
         raise BadCheckpoint(f"{path} does not fit its card's {card.architecture}: {reason[:300]}") from error

@@ -104,6 +104,31 @@ def test_weights_of_another_architecture_are_refused(saved):
         load_weights(path)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"classes": 3, "widths": [8, -1], "blocks": [1, 1]},
+        {"classes": 3, "widths": [8, 10**8], "blocks": [1, 1]},
+        {"classes": 3, "widths": [], "blocks": []},
+        {"classes": 3, "widths": {}, "blocks": [1, 1]},
+        {"classes": 3, "widths": [8, 16], "blocks": [1, 10**9]},
+        {"classes": 10**400, "widths": [8, 16], "blocks": [1, 1]},
+        {"classes": 3, "widths": [4096, 4096], "blocks": [100, 100]},  # within bounds, and 600 GB of numbers
+    ],
+    ids=lambda arguments: str(arguments)[:40],
+)
+def test_sizes_out_of_proportion_are_refused_at_once(saved, arguments):
+    _, path = saved
+    rewrite(path, architecture={"network": "lean-resnet", "arguments": arguments})
+    with pytest.raises(BadCheckpoint, match="does not fit its card"):
+        load_weights(path)
+
+
+def test_too_many_layers_are_refused_at_once():
+    with pytest.raises(BadSetting, match="middle must lie between 0 and 256"):
+        build(Architecture(network="lean-unet", arguments={"width": 8, "middle": 10**9}))
+
+
 def test_unknown_architecture_is_refused(saved):
     _, path = saved
     rewrite(path, architecture={"network": "os.system", "arguments": {}})
