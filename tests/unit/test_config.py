@@ -189,6 +189,8 @@ def test_bad_recipe_is_refused_in_a_sentence(text, message, overrides, tmp_path)
         pytest.param(b"[model\n", "is not valid TOML", id="a bracket missing"),
         pytest.param(b"n = 1\nn = 2\n", "is not valid TOML", id="a key twice"),
         pytest.param(b"title = '\xff\xfe'", "is not valid TOML", id="bytes that are no text"),
+        pytest.param(b"title = " + b"[" * 100_000, "is not valid TOML", id="a nest without end"),
+        pytest.param(b"title = " + b"9" * 5_000, "is not valid TOML", id="a number without end"),
     ],
 )
 def test_file_that_is_no_toml_is_refused(content, message, tmp_path):

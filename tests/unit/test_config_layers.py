@@ -81,6 +81,7 @@ def test_references_mean_files_beside_the_recipe_that_names_them(write, tmp_path
         ('base = "recipe.toml"\n', "its own base"),
         ("base = 3\n", "path of another recipe"),
         ('base = "none.toml"\n', "cannot read"),
+        ('base = "a\\u0000b"\n', "no file has the name"),
     ],
 )
 def test_a_base_that_is_none_is_refused(write, text, complaint):

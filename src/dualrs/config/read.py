@@ -62,13 +62,15 @@ def load_any(path: Path) -> Recipe | RoundsRecipe:
 
 def _read(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The content of a recipe, over that of the ``base`` it names."""
+    if "\0" in str(path):
+        raise BadRecipe(f"no file has the name {str(path)!r}, which a recipe names as its base")
     if path.resolve() in above:
         raise BadRecipe(f"the recipe {path} is its own base")
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadRecipe(f"cannot read the recipe {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # TOML that is wrong, nested too deeply, or of endless numbers
         raise BadRecipe(f"the recipe {path} is not valid TOML: {error}") from error
     base = content.pop("base", None)
     _spell_out(content, path.parent.resolve())

@@ -216,5 +216,5 @@ def _seconds(cell: str) -> float:
             return float(cell)
         days, hours, minutes, seconds = match.groups(default="0")
         return ((int(days) * 24 + int(hours)) * 60 + int(minutes)) * 60 + float(seconds)
-    except ValueError:
+    except (ValueError, OverflowError):
         return math.nan

@@ -99,8 +99,9 @@ class TestDialects:
         imported = read(HEADER, "0\t3\t3\t1.0203\t1\t1 day, 0:00:01.5", "1\t3\t3\t1.0203\t1\t2 days, 1:00:00")
         assert imported.results.seconds.tolist() == [86401.5, 2 * 86400 + 3600]
 
-    def test_an_unreadable_time_is_no_reason_to_refuse(self, read):
-        imported = read(HEADER, "0\t3\t3\t1.0203\t1\tlong", *PLAIN[1:])
+    @pytest.mark.parametrize("time", ["long", f"{'9' * 400}:00:00", f"{'9' * 5000}:00:00"], ids=lambda time: time[:9])
+    def test_an_unreadable_time_is_no_reason_to_refuse(self, read, time):
+        imported = read(HEADER, f"0\t3\t3\t1.0203\t1\t{time}", *PLAIN[1:])
         assert imported.notes == ("column time: 1 cells cannot be read",)
         assert math.isnan(imported.results.seconds[0])
 
