@@ -2,11 +2,12 @@
 # make test         set up and run the tests
 # make check        set up and check format, lint and types
 # make bench        set up and print the benchmarks as ratios
+# make soak         set up and run an hour of kills, damaged files and simulations
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: quickstart test check bench
+.PHONY: quickstart test check bench soak
 
 quickstart: .venv/ready
 	$(BIN)/dualrs certify recipes/quickstart.toml --inputs 0:100 --picture runs/quickstart.png
@@ -21,6 +22,9 @@ check: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
+
+soak: .venv/ready
+	$(BIN)/python -m soak
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
