@@ -17,12 +17,11 @@ from torch import nn
 
 from benchmarks.engine import Row, convolutional
 from dualrs import DualSmoothed, Smoothed
-from dualrs.build import Networks
 from dualrs.certificates.multiscale import multiscale
-from dualrs.collect import Input, Progress, collect
 from dualrs.data.sources import open_dataset
 from dualrs.models.hardware import keep_memory
-from dualrs.policy import complete_policy
+from dualrs.pipeline.networks import Networks
+from dualrs.sampling.collect import Input, Progress, collect
 from dualrs.sampling.noise import NoiseSource
 from dualrs.theory.budget import ErrorBudget
 from dualrs.votes import Purpose, SamplingPlan, Tally, Votes
@@ -146,13 +145,13 @@ def sampled(classifier: nn.Module, sigma: float, images: Images, report: Callabl
     collect(
         model.engine,
         inputs,
-        complete_policy(model.streams, plan),
+        model.scheme.policy(plan, model.rule(), ALPHA),
         plan,
         NoiseSource(Purpose.TRIAL, 0),
         finish=finish,
         report=report,
     )
-    votes = model.streams.gather([done[i.id] for i in inputs], plan)
+    votes = model.scheme.gather([done[i.id] for i in inputs], plan)
     assert isinstance(votes, Votes), "one sigma"
     return votes
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from dualrs import Smoothed
-from dualrs.build import Networks
 from dualrs.models.compiled import compile_parts
 from dualrs.models.hardware import keep_memory
+from dualrs.pipeline.networks import Networks
 
 Row = tuple[str, str, str]
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from rich.table import Table
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from dualrs.cli.progress import TrainingBar
+from dualrs.cli.training_bar import TrainingBar
 from dualrs.data import cifar10
 from dualrs.models.card import Architecture
 from dualrs.models.noisy import takes_sigma
@@ -28,6 +28,7 @@ from dualrs.training.base import Training, train_classifier, train_denoiser
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule
 from dualrs.training.noise import Between, OneOf
+from dualrs.training.trainee import Trainee
 
 DENOISERS = [
     Architecture(network="lean-unet", arguments={"width": 24, "middle": 2}),
@@ -61,7 +62,7 @@ def main(kind: str) -> None:
                 else:
                     sigmas, schedule = OneOf((0.25, 0.5, 1.0)), Schedule(epochs=1, rate=3e-3, weight_decay=0.05)
                     card = train_classifier(
-                        Training(path, images, test, sigmas, schedule, report=bar.update), candidate
+                        Training(path, images, test, sigmas, schedule, report=bar.update), Trainee(candidate)
                     )  # fmt: skip
             if table is None:
                 table = Table("network", "MMAC", "images/s", *(k.rpartition(" ")[2] for k in card.scores))

@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from dualrs.certificates import rule
 from dualrs.report.compare import compare, gather
+from dualrs.schemes import Dual
 from dualrs.storage import Header, Ledger
 from dualrs.theory.bounds import Floats
 from dualrs.votes import BLOCK, Stage
@@ -17,14 +17,12 @@ Slot = tuple[Stage, float]
 
 CLASSES = 10
 HEADER = Header(
+    scheme=Dual((0.25, 0.5, 1.0), CLASSES, 1.0),
     rule="fusion",
     alpha=0.001,
     seed=0,
     n0=100,
     n=10_000,
-    sigmas=(0.25, 0.5, 1.0),
-    sigma_e=1.0,
-    classes=CLASSES,
     image_shape=(3, 32, 32),
     batch_size=256,
     dtype="float32",
@@ -58,11 +56,11 @@ def write_ledger(path: Path, inputs: int) -> None:
         ledger.add_inputs((name, i, i % CLASSES) for i, name in enumerate(ids))
         for i, name in enumerate(ids):
             shares: dict[Slot, Floats] = {}
-            for stream, answers in HEADER.streams.answers.items():
+            for stream, answers in HEADER.scheme.streams.items():
                 p = shares.setdefault((stream.stage, stream.sigma), invented(rng, answers, i % answers))
                 for unit in HEADER.plan.units(name, stream):
                     ledger.record(unit, rng.multinomial(BLOCK, p, size=unit.blocks))
-        certificates = rule(HEADER.rule).certify(ledger.votes(ids), HEADER.alpha)
+        certificates = HEADER.own_rule.certify(ledger.votes(ids), HEADER.alpha)
         for name, certificate in zip(ids, certificates, strict=True):
             ledger.conclude(name, certificate, seconds=1.0)
 

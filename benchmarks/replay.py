@@ -7,7 +7,10 @@ votes of a full run, without a network, and the two compared input by input.
 """
 
 import sys
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,43 +18,46 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from dualrs.certificates import Certificate, Rule, rule
-from dualrs.policy import Grid, Policy, adaptive_policy, certify_policy
+from dualrs.certificates import Certificate, Rule
+from dualrs.policy import Grid
+from dualrs.schemes import rule
 from dualrs.storage import Ledger
 from dualrs.theory.looks import planned_looks
 from dualrs.theory.radius import RADII
-from dualrs.votes import BLOCK, SamplingPlan, Tally
+from dualrs.votes import BLOCK, Counts, Policy, SamplingPlan, Stream, Tally
 
 _WIDTH = 120  # of the table, also where a terminal is narrower or there is none
 
 
-def replay(path: Path, chosen: Rule) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def replay(path: Path, chosen: Rule[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Radii of the right class (-1: another, or none) and votes of every input: (fixed, adaptive) by inputs."""
     with Ledger.open(path) as ledger:
         header, inputs = ledger.header, [row for row in ledger.inputs() if row.id in ledger.concluded()]
         fixed = SamplingPlan(header.n0, header.n)
         looks = SamplingPlan(header.n0, header.n, planned_looks(header.n))
         ways: list[tuple[Policy, SamplingPlan]] = [
-            (certify_policy(header.streams, fixed, chosen, header.alpha), fixed),
-            (adaptive_policy(header.streams, looks, chosen, header.alpha, Grid()), looks),
+            (header.scheme.policy(fixed, chosen, header.alpha), fixed),
+            (header.scheme.policy(looks, chosen, header.alpha, target=Grid()), looks),
         ]
         radii, votes = np.empty((2, len(inputs))), np.empty((2, len(inputs)), dtype=np.int64)
         for i, row in enumerate(track(inputs, "replaying", console=Console(stderr=True))):
-            known = ledger.tally(row.id)
+            known: dict[Stream, list[Counts]] = defaultdict(list)  # block after block, as units come in order
+            for unit, counts in ledger.units(row.id):
+                known[unit.stream].append(counts)
             for way, (policy, plan) in enumerate(ways):
                 taken = play(policy, plan, known)
-                found: Certificate = chosen.certify(header.streams.gather([taken], plan), header.alpha)[0]
+                found: Certificate = chosen.certify(header.scheme.gather([taken], plan), header.alpha)[0]
                 radii[way, i] = found.radius if found.prediction == row.label else -1
                 votes[way, i] = sum(int(c.sum()) for parts in taken.counts.values() for c in parts.values())
     return radii, votes
 
 
-def play(policy: Policy, plan: SamplingPlan, known: Tally) -> Tally:
+def play(policy: Policy, plan: SamplingPlan, known: Mapping[Stream, list[Counts]]) -> Tally:
     """The votes that a policy takes, if these are the ones it would draw."""
     taken = Tally()
     for wanted in policy(taken):
         for stream, upto in wanted.items():
-            blocks = np.concatenate([counts for _, counts in sorted(known.counts[stream].items())])
+            blocks = np.concatenate(known[stream])
             for unit in plan.units("", stream, upto):
                 taken.add(unit, blocks[unit.start // BLOCK : -(-unit.stop // BLOCK)])
     return taken

@@ -4,8 +4,8 @@ import time
 
 import numpy as np
 
-from dualrs.certificates import rule
-from dualrs.votes import DualVotes, SamplingPlan, Votes
+from dualrs.schemes import DualVotes, rule
+from dualrs.votes import SamplingPlan, Votes
 
 Row = tuple[str, str, str]
 

@@ -22,11 +22,11 @@ from rich.table import Table
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from dualrs.collect import Progress
 from dualrs.data.dataset import ArrayDataset
 from dualrs.jobs import certify_dataset, label_dataset
 from dualrs.models import zoo
 from dualrs.models.noisy import takes_sigma
+from dualrs.sampling.collect import Progress
 from dualrs.scale.cluster import import_ray
 from dualrs.scale.workers import Workers
 from dualrs.smoothed import Pool, Smoothed, SmoothedModel

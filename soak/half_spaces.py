@@ -18,8 +18,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from dualrs.schemes import DualVotes
 from dualrs.theory.bounds import Floats
-from dualrs.votes import Counts, DualVotes, SamplingPlan, Votes
+from dualrs.votes import Counts, SamplingPlan, Votes
 
 # Whose noise the experts vote on: their own; the router's where they have its sigma, as the library shares it; the
 # router's, all of them; the negative of it.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,10 +22,11 @@ from dualrs.config import load_any
 from dualrs.errors import DualrsError, LedgerError
 from dualrs.models.card import Card
 from dualrs.models.weights import load_weights
+from dualrs.schemes import AcesVotes, DualVotes
 from dualrs.storage import Ledger, derive, read_tsv, verify
-from dualrs.storage.header import ASSIGNED, FORMAT, Header
+from dualrs.storage.header import FORMAT, Header
 from dualrs.training.loop import _resume
-from dualrs.votes import AcesVotes, AnyVotes, Counts, DualVotes, Votes
+from dualrs.votes import Counts, Votes
 from soak.commands import recorded
 from soak.damage import damaged
 from soak.pickles import edited_content, with_code
@@ -166,13 +168,14 @@ def _answer(ledger: Ledger) -> Answer:
         counts = _counts(ledger.votes(ids))
     else:
         ids = ledger.complete()
-        counts = _counts(*([ledger.router_votes(ids)] if header.rule == ASSIGNED else ledger.expert_votes(ids)))
+        held = ledger.votes(ids)
+        counts = _counts(*(held if isinstance(held, tuple) else (held,)))
     for place, name in enumerate(ids):
         said.setdefault(name, []).append([table[place].tolist() for table in counts])
     return said
 
 
-def _counts(*votes: AnyVotes) -> list[Counts]:
+def _counts(*votes: Any) -> list[Counts]:
     found: list[Counts] = []
     for one in votes:
         match one:

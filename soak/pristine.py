@@ -14,14 +14,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from dualrs.aces import Aces
 from dualrs.data.dataset import ArrayDataset
 from dualrs.jobs import assign_dataset, certify_dataset, label_dataset
 from dualrs.models.architectures import build, complete
 from dualrs.models.card import Architecture, Card
 from dualrs.models.weights import save_weights
 from dualrs.policy import Tolerance
-from dualrs.smoothed import DualSmoothed, Pool, RouterAlone, Smoothed
+from dualrs.smoothed import Aces, DualSmoothed, Pool, RouterAlone, Smoothed
 from dualrs.storage import Ledger, derive, write
 from dualrs.storage.database import APPLICATION, SCHEMA
 from dualrs.storage.rows import Rows

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dualrs.certificates import Certificates, predict, predict_dual, rule
+from dualrs.certificates import Certificates, predict, predict_dual
 from dualrs.certificates.aces import aces
 from dualrs.certificates.multiscale import multiscale
+from dualrs.schemes import AcesVotes, DualVotes, rule
 from dualrs.theory import looks as theory
 from dualrs.theory.looks import planned_looks
-from dualrs.votes import AcesVotes, DualVotes, SamplingPlan
+from dualrs.votes import SamplingPlan
 from soak.cascades import CASCADES, Cascade
 from soak.edges import Spot
 from soak.half_spaces import COUPLINGS, Problem, searched_radius
@@ -199,7 +200,7 @@ def _cascade(case: str, stages: int, votes: Votes, near: float, factor: float = 
 
         def errors(trials: int, rng: Generator) -> int:
             drawn = problem.draw(votes.plan(problem.n0), trials, rng)
-            return int(_false(multiscale(drawn, factor * votes.alpha), problem).sum())
+            return int(_false(Certificates.conclude(multiscale(drawn, factor * votes.alpha)), problem).sum())
 
         return errors
 

@@ -6,14 +6,16 @@ of which the worst counts. A rival expert may be left without any vote.
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dualrs.certificates import Rule
-from dualrs.policy import Grid, Policy, Target, Tolerance, adaptive_policy
-from dualrs.votes import DualVotes, SamplingPlan, Stage, Streams, Tally, Unit, Votes
+from dualrs.policy import Grid, Target, Tolerance
+from dualrs.schemes import Dual, DualVotes, Scheme, Single
+from dualrs.votes import Policy, SamplingPlan, Stage, Tally, Unit, Votes
 
 Stopped = Callable[[DualVotes, Generator], list[DualVotes]]
 
@@ -71,17 +73,18 @@ def fine(radius: float) -> Target:
     return Tolerance(0.05 * radius)
 
 
-def by_the_policy(votes: Votes | DualVotes, rule: Rule, alpha: float, target: Target) -> Votes | DualVotes:
+def by_the_policy(votes: Votes | DualVotes, rule: Rule[Any], alpha: float, target: Target) -> Votes | DualVotes:
     """What the library's own adaptive policy takes of the votes of every trial."""
     router = votes.router if isinstance(votes, DualVotes) else None
     experts = votes.experts if isinstance(votes, DualVotes) else (votes,)
     plan, sigma_e = experts[0].plan, None if router is None else router.sigma
-    streams = Streams(tuple(e.sigma for e in experts), experts[0].answers, sigma_e)
-    policy = adaptive_policy(streams, plan, rule, alpha, target)
+    sigmas, classes = tuple(e.sigma for e in experts), experts[0].answers
+    scheme: Scheme[Any] = Single(sigmas, classes) if sigma_e is None else Dual(sigmas, classes, sigma_e)
+    policy = scheme.policy(plan, rule, alpha, target=target)
     models = {(Stage.CLASS, e.sigma): e for e in experts} | (
         {} if router is None else {(Stage.ROUTER, router.sigma): router}
     )
-    taken = streams.gather([_driven(policy, models, plan, row) for row in range(len(votes))], plan)
+    taken = scheme.gather([_driven(policy, models, plan, row) for row in range(len(votes))], plan)
     assert isinstance(taken, Votes | DualVotes)
     return taken
 

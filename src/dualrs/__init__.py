@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING
 from dualrs.version import __version__
 
 if TYPE_CHECKING:
-    from dualrs.aces import Aces
-    from dualrs.bundle import load_bundle
+    from os import PathLike
+
     from dualrs.certificates import ABSTAIN, Certificate, Certificates, Outcome, Prediction, Predictions
     from dualrs.errors import DualrsError, DualrsWarning
+    from dualrs.pipeline.bundle import load_bundle
     from dualrs.policy import Grid, Tolerance
-    from dualrs.smoothed import DualSmoothed, Smoothed
+    from dualrs.sample import Sample
+    from dualrs.smoothed import Aces, Cascade, DualSmoothed, Smoothed, certify_dataset
 
 _HOMES = {
     "ABSTAIN": "certificates",
-    "Aces": "aces",
+    "Aces": "smoothed",
+    "Cascade": "smoothed",
     "Certificate": "certificates",
     "Certificates": "certificates",
     "DualSmoothed": "smoothed",
@@ -28,14 +31,17 @@ _HOMES = {
     "Outcome": "certificates",
     "Prediction": "certificates",
     "Predictions": "certificates",
+    "Sample": "sample",
     "Smoothed": "smoothed",
     "Tolerance": "policy",
-    "load_bundle": "bundle",
+    "certify_dataset": "smoothed",
+    "load_bundle": "pipeline.bundle",
 }
 
 __all__ = [
     "ABSTAIN",
     "Aces",
+    "Cascade",
     "Certificate",
     "Certificates",
     "DualSmoothed",
@@ -45,11 +51,21 @@ __all__ = [
     "Outcome",
     "Prediction",
     "Predictions",
+    "Sample",
     "Smoothed",
     "Tolerance",
     "__version__",
+    "certify_dataset",
     "load_bundle",
+    "open",
 ]
+
+
+def open(ledger: "str | PathLike[str]") -> "Sample":
+    """The votes of a ledger, to certify by any rule that they allow; needs no network, and does not import torch."""
+    from dualrs.sample import Sample
+
+    return Sample.open(ledger)
 
 
 def __getattr__(name: str) -> object:

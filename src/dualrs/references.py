@@ -12,9 +12,6 @@ from pathlib import Path
 
 from dualrs.errors import BadRecipe
 
-_WITH_PATHS = ("transformers", "diffusers", "openai", "folder", "hub")  # schemes whose rest may be a path
-_FILES = ("openai", "folder")  # and is one, whether or not it is there
-
 
 def resolve(reference: str, folder: Path | None = None) -> object:
     """The object that a reference names; relative paths and modules are looked up in ``folder``, then as usual."""
@@ -36,22 +33,9 @@ def resolve(reference: str, folder: Path | None = None) -> object:
     return found()
 
 
-def anchored(reference: str, folder: Path) -> str:
-    """The same reference with paths to files made absolute, so that it means the same from any folder."""
-    parts = [part.strip() for part in reference.split("|")]
-    return " | ".join(_anchored(part, folder) for part in parts)
-
-
-def _anchored(part: str, folder: Path) -> str:
-    if "<" in part:
-        return " < ".join(_anchored(half.strip(), folder) for half in part.split("<"))
-    if ".py:" in part or part.endswith(".safetensors"):
-        return str(folder / part)
-    scheme, colon, path = part.partition(":")
-    place = path.rpartition(":")[0] if scheme == "hub" else path  # a hub's split follows
-    if colon and scheme in _WITH_PATHS and place and (scheme in _FILES or (folder / place).exists()):
-        return f"{scheme}:{folder / path}"
-    return part
+def anchored_object(reference: str, folder: Path) -> str:
+    """The same reference with the path of a file made absolute, so that it means the same from any folder."""
+    return str(folder / reference) if ".py:" in reference else reference
 
 
 def _load_module(name: str, folder: Path) -> object:

@@ -6,12 +6,12 @@ from small_networks import randomised, small_unet
 from torch import nn
 
 from dualrs import Smoothed
-from dualrs.build import Networks
 from dualrs.models.architectures import build
 from dualrs.models.card import Architecture, Card
 from dualrs.models.denoise import Denoised
 from dualrs.models.diffusion import DiffusionDenoiser, NoiseSchedule
 from dualrs.models.weights import save_weights
+from dualrs.pipeline.networks import Networks
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (2, 3, 16, 16), dtype=np.uint8)
 

@@ -17,6 +17,7 @@ from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule
 from dualrs.training.noise import Between, OneOf
 from dualrs.training.router import RouterObjective
+from dualrs.training.trainee import Trainee
 
 GENERATOR = np.random.default_rng(0)
 DATASET = ArrayDataset(
@@ -40,9 +41,9 @@ def train(kind: str, out: Path, pause: float) -> None:
         case "denoiser":
             train_denoiser(training, UNET)
         case "classifier":
-            train_classifier(training, RESNET)
+            train_classifier(training, Trainee(RESNET))
         case "router":
-            train_router(training, RESNET, RADII, RouterObjective())
+            train_router(training, Trainee(RESNET), RADII, RouterObjective())
 
 
 def slowly(pause):

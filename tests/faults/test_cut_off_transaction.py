@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from dualrs import Smoothed
-from dualrs.certificates import rule
 from dualrs.data.dataset import ArrayDataset
 from dualrs.errors import LedgerError
 from dualrs.jobs import certify_dataset
+from dualrs.schemes import rule
 from dualrs.storage import Ledger, verify
 from dualrs.votes import SamplingPlan
 

@@ -181,7 +181,7 @@ def test_interrupted_process_says_how_to_go_on(tmp_path):
     wait_for(lambda: (recorded(ledger) or 0) >= 10, process)
     code, complaints = kill(process, signal.SIGINT)
     assert code == 130
-    assert "stopped; what was recorded is kept, and the same command goes on from there" in complaints
+    assert "stopped; what was recorded is kept: run the same command again to resume" in complaints
     assert "Traceback" not in complaints
     before = rows(ledger)
     assert len(before["votes"]) >= 10

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from kept_rows import rows
-from torch import nn
 
 from dualrs import DualSmoothed, Smoothed
 from dualrs.cli.ledgers import merge
@@ -19,6 +18,7 @@ from dualrs.jobs import certify_dataset, opening
 from dualrs.models.noisy import fingerprint
 from dualrs.storage import Header, Ledger, verify
 from dualrs.votes import SamplingPlan
+from small import Small
 
 IMAGES = np.random.default_rng(0).integers(0, 128, (6, 1, 6, 6), dtype=np.uint8)
 BRIGHT = "3"  # the input that the run is stopped inside
@@ -27,30 +27,25 @@ DATA = ArrayDataset(IMAGES, [0, 1, 2, 0, 1, 2], name="six images")
 PLAN = SamplingPlan(n0=30, n=3000)  # three units of estimation votes
 
 
-class Small(nn.Module):
-    """A real convolutional network, small; two of its attributes are neither in its weights nor in its repr."""
+class Turning(Small):
+    """Neither weights nor repr tell whether it ``turns``: answers another class to what is bright."""
 
-    def __init__(self, seed=7, shift=0.5, turns=False, answers=3):
-        super().__init__()
-        self.body = nn.Sequential(nn.Conv2d(1, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(96, answers))
-        generator = torch.Generator().manual_seed(seed)
-        for p in self.body.parameters():
-            p.data = torch.randn(p.shape, generator=generator) / 3
-        self.shift, self.turns = shift, turns
-        self.eval()
+    def __init__(self, seed=7, answers=3, *, shift=0.5, turns=False):
+        super().__init__(seed, answers, shift=shift)
+        self.turns = turns
 
     def forward(self, x):
-        logits = self.body(x - self.shift)
+        logits = super().forward(x)
         bright = x.mean(dim=(1, 2, 3), keepdim=True)[..., 0, 0] > 0.8
         return torch.where(bright & self.turns, logits.roll(1, dims=1), logits)
 
 
 def one_sigma(**attributes):
-    return Smoothed(Small(**attributes), 0.5, batch_size=100)
+    return Smoothed(Turning(**attributes), 0.5, batch_size=100)
 
 
 def two_stages(**attributes):
-    return DualSmoothed(Small(6, answers=2), Small(**attributes), (0.25, 0.5), 0.5, batch_size=100, share=False)
+    return DualSmoothed(Turning(6, answers=2), Turning(**attributes), (0.25, 0.5), 0.5, batch_size=100, share=False)
 
 
 OTHERS = {"another constant": {"shift": 0.6}, "another answer to one image": {"turns": True}}
@@ -118,7 +113,7 @@ def ignore_answers(monkeypatch):
 
 def test_no_fingerprint_tells_the_models_apart(unbroken):
     """And all answer differently to the bright image, or there would be nothing to tell."""
-    assert len({fingerprint(Small(**changes)) for changes in ({}, *OTHERS.values())}) == 1
+    assert len({fingerprint(Turning(**changes)) for changes in ({}, *OTHERS.values())}) == 1
     ours = units(unbroken["as it was"], BRIGHT)
     for name in OTHERS:
         theirs = units(unbroken[name], BRIGHT)

@@ -7,11 +7,11 @@ that the class is what limits the radius, as the caption of the table assumes.
 import numpy as np
 import pytest
 
-from dualrs.certificates import rule
+from dualrs.schemes import DualVotes, rule
 from dualrs.theory.bounds import lower
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import gaussian_radius
-from dualrs.votes import DualVotes, SamplingPlan, Votes
+from dualrs.votes import SamplingPlan, Votes
 
 N = 100_000
 TOTAL = 0.001  # alpha + beta

@@ -23,7 +23,7 @@ def pool(run):
 
 def votes(path):
     with Ledger.open(path) as ledger:
-        return ledger.expert_votes(ledger.complete())
+        return ledger.votes(ledger.complete())
 
 
 def test_each_expert_votes_at_its_sigma(pool, run):

@@ -12,9 +12,9 @@ import numpy as np
 import toy
 from small_run import RECIPE
 
-from dualrs.report.assigned import read_assigned
-from dualrs.report.labels import read_labels
 from dualrs.storage import Ledger, verify
+from dualrs.training.assigned import read_assigned
+from dualrs.training.labels import read_labels
 
 # A file that a step begins with and that stays: when it appears, the process is killed. (A checkpoint of so short a
 # training comes and goes between two looks; kills in the middle of a training are tests/faults/test_training_killed.)

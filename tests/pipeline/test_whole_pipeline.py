@@ -6,9 +6,9 @@ import numpy as np
 import toy
 from small_run import RECIPE, dualrs
 
-from dualrs.report.assigned import read_assigned
-from dualrs.report.labels import read_labels
 from dualrs.storage import Ledger, derive
+from dualrs.training.assigned import read_assigned
+from dualrs.training.labels import read_labels
 
 PRODUCTS = (
     "1-labels.ledger",

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from random_votes import ROWS, THREE_TO_TEN, TWO_TO_SIX
 from random_votes import _shares as shares_of_answers
 
-from dualrs.votes import DualVotes, SamplingPlan, Votes
+from dualrs.schemes import DualVotes
+from dualrs.votes import SamplingPlan, Votes
 
 LOOKS = st.sampled_from([(100, 200), (100, 200, 400, 800), (100, 300, 450), (100, 200, 400, 800, 1600, 2500)])
 

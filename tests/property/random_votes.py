@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from dualrs.votes import DualVotes, SamplingPlan, Votes
+from dualrs.schemes import DualVotes
+from dualrs.votes import SamplingPlan, Votes
 
 ROWS = 1000
 TWO_TO_SIX, THREE_TO_TEN = st.integers(2, 6), st.integers(3, 10)

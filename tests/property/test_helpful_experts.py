@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from random_votes import crowded, crowds
 
-from dualrs.certificates import rule
-from dualrs.votes import DualVotes
+from dualrs.schemes import DualVotes, rule
 
 
 def keep(votes, kept):

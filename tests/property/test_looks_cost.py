@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from random_looks import crowds_under_looks, cut
 from random_votes import RULES
 
-from dualrs.certificates import rule
+from dualrs.schemes import DualVotes, rule
 from dualrs.theory import looks as theory
-from dualrs.votes import DualVotes, SamplingPlan
+from dualrs.votes import SamplingPlan
 
 crowded = settings(max_examples=4, deadline=None)  # an example is a thousand inputs, at several looks each
 

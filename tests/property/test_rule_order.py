@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_votes import another, crowded, crowds, with_estimation
 
-from dualrs.certificates import rule
+from dualrs.schemes import DualVotes, rule
 from dualrs.theory.bounds import lower
 from dualrs.theory.radius import gaussian_radius
-from dualrs.votes import DualVotes
 
 ROUNDING = 1e-9  # two routes to the same quantile differ by about this, relatively
 

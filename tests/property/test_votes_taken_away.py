@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_votes import RULES, another, crowded, crowds, move
 
-from dualrs.certificates import rule
-from dualrs.votes import DualVotes, Votes
+from dualrs.schemes import DualVotes, rule
+from dualrs.votes import Votes
 
 ROUNDING = 1e-9
 

@@ -13,8 +13,10 @@ import torch
 from torch import nn
 
 from dualrs.models.noisy import NoisyModel
+from dualrs.sampling.counting import count
 from dualrs.sampling.engine import Engine
 from dualrs.sampling.noise import NoiseSource
+from dualrs.sampling.work import Request
 from dualrs.votes import Part, Purpose, Stage, Stream, Unit
 
 SHAPE = (1, 4, 4)
@@ -168,14 +170,14 @@ class Asking:
     def more(self):
         name = next(self._names, None)
         stream = Stream(Stage.CLASS, Part.ESTIMATION, self.sigma)
-        return None if name is None else [Unit(name, stream, k, k + 100) for k in range(0, self.votes, 100)]
+        return None if name is None else [Request(Unit(name, stream, k, k + 100)) for k in range(0, self.votes, 100)]
 
     def pixels(self, input_id):
         return self.images[input_id]
 
-    def deliver(self, unit, counts, seconds):
-        assert unit not in self.counts, "a unit was delivered twice"
-        self.counts[unit] = counts
+    def deliver(self, request, counts, seconds):
+        assert request not in self.counts, "a unit was delivered twice"
+        self.counts[request] = counts
         if self.each is not None:
             self.each(len(self.counts))
         return ()
@@ -189,11 +191,11 @@ def alone(work, network=None):
     again = Asking(work.images, work.votes, work.sigma)
     made = engine(network or Exact(), sigma=work.sigma)
     made.prepare(next(iter(work.images.values())))
-    made.run(again, SOURCE)
+    count([made], again, SOURCE)
     return again
 
 
 def same_counts(one, other):
     assert one.counts.keys() == other.counts.keys()
-    for unit, counts in one.counts.items():
-        np.testing.assert_array_equal(counts, other.counts[unit])
+    for request, counts in one.counts.items():
+        np.testing.assert_array_equal(counts, other.counts[request])

@@ -144,7 +144,7 @@ def test_driver_killed_or_interrupted_goes_on_and_leaves_no_process(folder, dual
     os.killpg(driver.pid, signal.SIGINT)
     complaints = driver.communicate(timeout=60)[1]
     assert driver.returncode == 130, complaints
-    assert "stopped; what was recorded is kept, and the same command goes on from there" in complaints
+    assert "stopped; what was recorded is kept: run the same command again to resume" in complaints
     assert "Traceback" not in complaints
     wait_until(lambda: not any(map(exists, family)), "the processes of an interrupted driver ended")
     between = rows(ledger)

@@ -37,6 +37,6 @@ def test_machine_that_is_gone_changes_no_vote(two_machines):
     with Workers(engine(Exact(pause=0.01)), address=two_machines.address) as workers:
         workers.executor.prepare(work.images["image 0"])
         assert workers.alive == workers.wanted == 2, "one for each core"
-        workers.executor.run(work, SOURCE)
+        workers.count([workers.executor], work, SOURCE)
         assert workers.alive == 1
     same_counts(alone(work), work)

@@ -1,16 +1,17 @@
-"""Which units travel together, and who is blamed when workers are lost. No Ray is needed for any of it."""
+"""Which requests travel together, and who is blamed when workers are lost. No Ray is needed for any of it."""
 
 import numpy as np
 import pytest
 
-from dualrs.scale.tasks import CHANCES, MOST_BYTES, MOST_UNITS, Supply, cut
+from dualrs.sampling.work import Request
+from dualrs.scale.tasks import CHANCES, MOST_BYTES, MOST_REQUESTS, Supply, cut
 from dualrs.votes import Part, Stage, Stream, Unit
 
 STREAMS = [Stream(Stage.ROUTER, Part.ESTIMATION, 1.0), Stream(Stage.CLASS, Part.ESTIMATION, 1.0)]
 
 
 class Work:
-    """So many inputs, each with the same units; says how many were begun."""
+    """So many inputs, each with the same requests; says how many were begun."""
 
     def __init__(self, inputs, votes=100, shape=(1, 2, 2)):
         self.left, self.votes, self.image, self.begun = inputs, votes, np.zeros(shape, dtype=np.uint8), 0
@@ -24,7 +25,7 @@ class Work:
     def pixels(self, input_id):
         return self.image
 
-    def deliver(self, unit, counts, seconds):
+    def deliver(self, request, counts, seconds):
         return ()
 
     def batch_done(self):
@@ -32,13 +33,13 @@ class Work:
 
 
 def asked(name, votes):
-    """Units of two networks with the same vote numbers."""
+    """Requests for units of two networks with the same vote numbers."""
     starts = range(0, votes, 1000)
-    return [Unit(name, stream, start, min(start + 1000, votes)) for stream in STREAMS for start in starts]
+    return [Request(Unit(name, stream, start, min(start + 1000, votes))) for stream in STREAMS for start in starts]
 
 
 def names(task):
-    return list(dict.fromkeys(unit.input_id for unit in task.units))
+    return list(dict.fromkeys(request.unit.input_id for request in task.requests))
 
 
 def drain(supply, votes):
@@ -55,24 +56,25 @@ def test_small_requests_are_joined_to_the_size_asked_for():
 
 def test_what_was_asked_for_together_stays_together():
     for task in drain(Supply(Work(5, votes=1000)), votes=2000):
-        assert sorted(task.units) == sorted(asked(names(task)[0], 1000))
+        assert sorted(task.requests) == sorted(asked(names(task)[0], 1000))
 
 
 @pytest.mark.parametrize("votes", [1, 2000, 5000, 19_999, 20_000])
 def test_large_requests_are_cut_between_vote_numbers_only(votes):
     parts = cut(asked("a", 10_000), votes)
-    assert sorted(unit for part in parts for unit in part) == sorted(asked("a", 10_000))
+    assert sorted(request for part in parts for request in part) == sorted(asked("a", 10_000))
     for part in parts:
-        assert {u.start for u in part if u.stream == STREAMS[0]} == {u.start for u in part if u.stream == STREAMS[1]}
-        assert sum(u.votes for u in part) <= max(votes, 2000)
+        first, second = ({u.start for u, _ in part if u.stream == stream} for stream in STREAMS)
+        assert first == second
+        assert sum(u.votes for u, _ in part) <= max(votes, 2000)
 
 
 def test_no_more_inputs_are_begun_than_a_task_needs():
     work = Work(1_000_000, votes=1)
     supply = Supply(work)
     task = supply.next_task(float("inf"))
-    assert MOST_UNITS <= len(task.units) < MOST_UNITS + 2
-    assert work.begun == MOST_UNITS / 2
+    assert MOST_REQUESTS <= len(task.requests) < MOST_REQUESTS + 2
+    assert work.begun == MOST_REQUESTS / 2
 
 
 def test_images_of_a_task_are_bounded():
@@ -86,7 +88,7 @@ def test_further_units_of_an_input_go_first():
     supply.next_task(1)
     further = asked("0", 300)
     supply.add(further)
-    assert supply.next_task(1).units == further
+    assert supply.next_task(1).requests == further
 
 
 def test_lost_task_is_tried_again_in_halves_with_nothing_lost():
@@ -95,7 +97,7 @@ def test_lost_task_is_tried_again_in_halves_with_nothing_lost():
     supply.lost(task, alone=False, reason="killed")
     again = drain(supply, 1)
     assert [names(t) for t in again] == [["0", "1", "2", "3"], ["4", "5", "6", "7"]]
-    assert sorted(u for t in again for u in t.units) == sorted(task.units)
+    assert sorted(r for t in again for r in t.requests) == sorted(task.requests)
     assert not any(t.suspect for t in again)
 
 
@@ -124,7 +126,7 @@ def test_bad_luck_beside_others_is_no_guilt():
         supply.lost(task, alone=False, reason="killed")
         task = supply.next_task(100) or supply.next_suspect()
     assert not supply.failures
-    assert task.units == asked("0", 100)
+    assert task.requests == asked("0", 100)
 
 
 def test_units_of_an_input_that_was_set_aside_are_left_out():

@@ -30,15 +30,15 @@ def voter(network, picture, compile=False):
 def vote(worker, ready, work, per_parcel):
     """Have a worker count what a work asks for, in parcels of so many inputs that it gets all at once."""
     groups = []
-    while units := work.more():
-        groups.append(units)
+    while requests := work.more():
+        groups.append(requests)
     parcels = [list(chain(*groups[k : k + per_parcel])) for k in range(0, len(groups), per_parcel)]
     with ThreadPoolExecutor(len(parcels)) as threads:
-        found = threads.map(worker.vote, [Parcel.pack(units, work.pixels, SOURCE) for units in parcels])
+        found = threads.map(worker.vote, [Parcel.pack(requests, work.pixels, SOURCE) for requests in parcels])
         failures = {}
-        for units, counted in zip(parcels, found, strict=True):
-            for unit, counts, seconds in counted.unpack(units, [ready.answers]):
-                work.deliver(unit, counts, seconds)
+        for requests, counted in zip(parcels, found, strict=True):
+            for request, counts, seconds in counted.unpack(requests, [ready.answers]):
+                work.deliver(request, counts, seconds)
             failures |= counted.failures
     return failures
 
@@ -53,13 +53,13 @@ def test_counts_are_those_of_an_engine(per_parcel):
 def test_one_input_in_several_parcels():
     work = Asking(images(1), votes=1000)
     worker, ready = voter(Exact(), work.images["image 0"])
-    units = work.more()
-    parts = units[:4], units[4:]
+    requests = work.more()
+    parts = requests[:4], requests[4:]
     with ThreadPoolExecutor(2) as threads:
         parcels = [Parcel.pack(part, work.pixels, SOURCE) for part in parts]
         for part, counted in zip(parts, threads.map(worker.vote, parcels), strict=True):
-            for unit, counts, seconds in counted.unpack(part, [ready.answers]):
-                work.deliver(unit, counts, seconds)
+            for request, counts, seconds in counted.unpack(part, [ready.answers]):
+                work.deliver(request, counts, seconds)
     same_counts(alone(work), work)
 
 

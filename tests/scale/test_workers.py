@@ -83,7 +83,7 @@ class TestSharedWorkers:
 
     def test_votes_are_those_of_one_process(self, three):
         work = Asking(images(60))
-        three.executor.run(work, SOURCE)
+        three.count([three.executor], work, SOURCE)
         same_counts(alone(work), work)
         assert work.reported == len(work.counts)
         assert three.alive == three.wanted == 3
@@ -100,14 +100,14 @@ class TestSharedWorkers:
                 os.kill(killed[-1], signal.SIGKILL)
 
         work = Asking(images(150), votes=400, sigma=SLOW, each=kill)
-        three.executor.run(work, SOURCE)
+        three.count([three.executor], work, SOURCE)
         assert len(killed) >= 5
         same_counts(alone(work), work)
 
     def test_poisoned_input_is_reported_and_stops_no_other(self, three):
         work = Asking(images(40, odd=17), sigma=POISONED)
         with pytest.raises(InputsFailed) as caught:
-            three.executor.run(work, SOURCE)
+            three.count([three.executor], work, SOURCE)
         assert list(caught.value.failures) == ["image 17"]
         assert str(caught.value).startswith(
             "1 input was left out (input image 17: the classifier returned NaN or infinite"
@@ -119,7 +119,7 @@ class TestSharedWorkers:
 
     def test_worker_without_memory_is_replaced(self, three, flag):
         work = Asking(images(60), sigma=HUNGRY)
-        three.executor.run(work, SOURCE)
+        three.count([three.executor], work, SOURCE)
         assert flag.exists()
         same_counts(alone(work), work)
 
@@ -128,7 +128,7 @@ class TestSharedWorkers:
         with pytest.raises(
             InputsFailed, match="image 2: 2 workers were lost with it, the last because: its process ended"
         ):
-            three.executor.run(work, SOURCE)
+            three.count([three.executor], work, SOURCE)
         del work.images["image 2"]
         same_counts(alone(work), work)
 
@@ -139,7 +139,7 @@ def test_workers_that_keep_failing_end_the_run_with_the_reason(cluster, monkeypa
     with Workers(engine(Starving()), count=1) as workers:
         workers.executor.prepare(work.images["image 0"])
         with pytest.raises(WorkersFailed, match=r"2 workers in a row were lost.*memory ran out in the middle of a run"):
-            workers.executor.run(work, SOURCE)
+            workers.count([workers.executor], work, SOURCE)
 
 
 def test_smallest_batch_size_is_taken_by_all(cluster, tmp_path):
@@ -147,7 +147,7 @@ def test_smallest_batch_size_is_taken_by_all(cluster, tmp_path):
     with Workers(engine(Tight(tmp_path / "flag"), batch_size=100), count=2) as workers:
         workers.executor.prepare(work.images["image 0"])
         assert workers.executor.batch_size == 25
-        workers.executor.run(work, SOURCE)
+        workers.count([workers.executor], work, SOURCE)
         same_counts(alone(work), work)
 
 
@@ -257,5 +257,5 @@ def test_network_from_a_file_of_the_user_goes_along(cluster, tmp_path, monkeypat
         workers.executor.prepare(work.images["image 0"])
         for seed in (SEED + 1, SEED):  # run after run
             work = Asking(work.images)
-            workers.executor.run(work, NoiseSource(Purpose.CERTIFY, seed))
+            workers.count([workers.executor], work, NoiseSource(Purpose.CERTIFY, seed))
     same_counts(alone(work), work)

@@ -13,9 +13,10 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from dualrs.policy import Grid, Tolerance
+from dualrs.schemes import Dual, DualVotes, Single
 from dualrs.theory.bounds import lower
 from dualrs.theory.looks import shares
-from dualrs.votes import DualVotes, SamplingPlan, Stage, Streams, Tally, Unit, Votes
+from dualrs.votes import SamplingPlan, Stage, Tally, Unit, Votes
 
 LOOKS = (100, 200, 400)
 N = LOOKS[-1]
@@ -180,8 +181,8 @@ def stopped_at_random(votes, seed):
 
 def streams_of(problem, one_sigma=False):
     if one_sigma:
-        return Streams(problem.sigmas[:1], problem.classes)
-    return Streams(problem.sigmas, problem.classes, problem.sigma_e)
+        return Single(problem.sigmas[:1], problem.classes)
+    return Dual(problem.sigmas, problem.classes, problem.sigma_e)
 
 
 def drive(policy, votes, row):

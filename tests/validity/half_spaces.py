@@ -15,8 +15,9 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from dualrs.schemes import DualVotes
 from dualrs.theory.bounds import lower
-from dualrs.votes import DualVotes, SamplingPlan, Votes
+from dualrs.votes import SamplingPlan, Votes
 
 # Of all n from 100 to 300 the one at which a fair coin is taken for a loaded one most nearly as often as the
 # levels 0.1, 0.08 and 0.05 allow: 0.0997, 0.0800 and 0.0495. Elsewhere discreteness would blunt the tests.

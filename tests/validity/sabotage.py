@@ -8,12 +8,13 @@ from dataclasses import fields, replace
 import numpy as np
 from verdict import ALPHA
 
-from dualrs.certificates import Certificates, rule
+from dualrs.certificates import Certificates, Radii
 from dualrs.certificates.selection import candidate_and_class
+from dualrs.schemes import DualVotes, rule
 from dualrs.theory.bounds import lower, upper
 from dualrs.theory.budget import ErrorBudget, FusionLevels
 from dualrs.theory.radius import exclusion_radius, gaussian_radius, pair_radius
-from dualrs.votes import DualVotes, SamplingPlan
+from dualrs.votes import SamplingPlan
 
 
 def honest(name):
@@ -31,7 +32,8 @@ def routing_ignored(name):
     def certify(votes):
         _, label = candidate_and_class(votes)
         found = rule(name).certify(votes, ALPHA)
-        return Certificates.conclude(label, found.sigma_c, found.r_c, np.full(len(votes), np.inf), found.limited_by)
+        never, unnamed = np.full(len(votes), np.inf), np.full(len(votes), np.nan)
+        return Certificates.conclude(Radii(label, found.sigma_c, found.r_c, never, unnamed, evidence=()))
 
     return certify
 
@@ -97,11 +99,14 @@ def fusion_twin(levels_for=fusion_levels(), point_estimate=False, own_favourite=
                 )
             per_rival.append(np.where(chosen == j, np.inf, np.maximum(agreement[j], exclusion)))
         return Certificates.conclude(
-            label,
-            sigma_c=np.array(votes.sigmas)[chosen],
-            r_c=np.stack(agreement)[chosen, rows],
-            r_sigma=np.min(per_rival, axis=0),
-            router_limit=np.full(len(votes), "rival"),
+            Radii(
+                label,
+                sigma_c=np.array(votes.sigmas)[chosen],
+                r_c=np.stack(agreement)[chosen, rows],
+                r_sigma=np.min(per_rival, axis=0),
+                rival=np.full(len(votes), np.nan),
+                evidence=(),
+            )
         )
 
     return certify

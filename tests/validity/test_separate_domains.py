@@ -28,11 +28,11 @@ from torch import nn
 from dualrs import DualSmoothed
 from dualrs.data.dataset import ArrayDataset
 from dualrs.jobs import assign_dataset, certify_dataset, label_dataset
-from dualrs.report.labels import read_labels
 from dualrs.sampling.noise import NoiseSource
 from dualrs.smoothed import Pool, RouterAlone
 from dualrs.storage import Ledger, verify
 from dualrs.theory.bounds import lower
+from dualrs.training.labels import read_labels
 from dualrs.votes import Purpose, SamplingPlan
 
 ALPHA = 0.1
@@ -128,7 +128,7 @@ def assigned(folder):
         router = RouterAlone(HalfSpace(pixel), sigmas, sigma_e, batch_size=4096)
         assign_dataset(router, DATA, path, n=N, alpha=ALPHA, seed=SEED, indices=range(TRIALS))
         with Ledger.open(path) as ledger:
-            votes.append(ledger.router_votes(DATA.ids).estimation[:, 1])
+            votes.append(ledger.votes(DATA.ids).estimation[:, 1])
     experts = {0.03: Always(0), 0.05: Always(1)}
     return DualSmoothed(RouterByHeart(np.argmax(votes, axis=0)), experts, sigmas, sigma_e, batch_size=4096)
 

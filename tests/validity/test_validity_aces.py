@@ -20,9 +20,10 @@ from half_spaces import (
 )
 from verdict import ALPHA, TRIALS, judge
 
-from dualrs.certificates import Certificates
+from dualrs.certificates import Certificates, Radii
 from dualrs.certificates.aces import aces
-from dualrs.votes import AcesVotes, SamplingPlan
+from dualrs.schemes import AcesVotes
+from dualrs.votes import SamplingPlan
 
 THRESHOLD = 0.5  # the only one
 PROBLEMS = {
@@ -68,11 +69,14 @@ def choice_ignored(votes):
     """The radius of the class alone, as if the selector could not change its mind."""
     found = honest(votes)
     return Certificates.conclude(
-        votes.classifier.selection.argmax(axis=1),
-        found.sigma_c,
-        found.r_c,
-        np.full(len(votes), np.inf),
-        found.limited_by,
+        Radii(
+            votes.classifier.selection.argmax(axis=1),
+            found.sigma_c,
+            found.r_c,
+            np.full(len(votes), np.inf),
+            np.full(len(votes), np.nan),
+            evidence=(),
+        )
     )
 
 

@@ -32,7 +32,7 @@ from adaptive_trials import (
 from half_spaces import Y
 from verdict import ALPHA, judge
 
-from dualrs.certificates import rule
+from dualrs.schemes import rule
 from dualrs.theory.looks import shares
 
 # The share of alpha that a rule gives to each bound: a problem is placed on the edge of the bound which it tests.

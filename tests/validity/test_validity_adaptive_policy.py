@@ -28,8 +28,7 @@ from adaptive_trials import (
 )
 from verdict import ALPHA, Verdict, judge
 
-from dualrs.certificates import rule
-from dualrs.policy import adaptive_policy
+from dualrs.schemes import rule
 from dualrs.theory import looks as theory
 from dualrs.theory.looks import planned_looks
 from dualrs.votes import SamplingPlan
@@ -55,7 +54,7 @@ def votes_of(problem, name, coupling, rows):
 def carried_out(problem, name, target, votes, wrap=lambda policy, **_: policy):
     """The certificates of all trials, each driven by the policy, and how many votes it took."""
     streams = streams_of(problem, one_sigma=name == "cohen")
-    policy = adaptive_policy(streams, problem.plan, rule(name), ALPHA, target)
+    policy = streams.policy(problem.plan, rule(name), ALPHA, target=target)
     tallies = [
         drive(wrap(policy, row=row, streams=streams, name=name, problem=problem), votes, row)
         for row in range(len(votes))

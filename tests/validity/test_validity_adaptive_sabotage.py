@@ -26,7 +26,7 @@ from adaptive_trials import (
 )
 from verdict import ALPHA
 
-from dualrs.certificates import rule
+from dualrs.schemes import rule
 
 STOPPING = (full_alpha_at_every_look, last_share_at_the_stop, fixed_level_at_the_stop)
 # (rule, a problem, its noise, the twins that it catches)

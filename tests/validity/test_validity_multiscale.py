@@ -11,12 +11,18 @@ from cascades import coin_toss, late_coin_toss, nobody, own_boundary, passed_sta
 from sabotage import larger_of
 from verdict import ALPHA, TRIALS, Verdict, judge
 
-from dualrs.certificates import rule
-from dualrs.certificates.multiscale import classes_at, conclude, descend, descending, multiscale
-from dualrs.certificates.multiscale_authors import multiscale_authors
+from dualrs.certificates import Certificates
+from dualrs.certificates.multiscale import classes_at, conclude, descend, descending
+from dualrs.certificates.multiscale import multiscale as multiscale_radii
+from dualrs.certificates.multiscale_authors import multiscale_authors as authors_radii
+from dualrs.certificates.rule import concluded
+from dualrs.schemes import rule
 from dualrs.theory.bounds import upper
 from dualrs.theory.budget import CascadeLevels, ErrorBudget
 from dualrs.theory.radius import gaussian_radius
+
+multiscale = concluded(multiscale_radii)
+multiscale_authors = concluded(authors_radii)
 
 PROBLEMS = {
     "its own boundary is nearest": own_boundary(ALPHA / 2),
@@ -82,7 +88,7 @@ def twin(levels=None, point_estimate=False, forget_passed=False, own_class=False
             most, n = others.max(axis=1), stage.sampled
             u = most / n if point_estimate else upper(most, n, spent.upper)
             passed.append(np.full(len(stop), np.inf) if forget_passed else -gaussian_radius(stage.sigma, u))
-        return conclude(stages, stop, spent, passed)
+        return Certificates.conclude(conclude(stages, stop, spent, passed))
 
     return certify
 

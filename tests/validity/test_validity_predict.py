@@ -15,7 +15,8 @@ from half_spaces import (
 )
 from verdict import ALPHA, TRIALS, judge_predictions
 
-from dualrs.certificates import predict, predict_dual, rule
+from dualrs.certificates import predict, predict_dual
+from dualrs.schemes import rule
 
 PROBLEMS = {
     "the class is a coin toss": class_coin_toss,

@@ -30,8 +30,8 @@ from half_spaces import (
 from scipy.special import ndtri
 from verdict import ALPHA, TRIALS, judge
 
-from dualrs.certificates import rule
-from dualrs.votes import DualVotes, SamplingPlan, Votes
+from dualrs.schemes import DualVotes, rule
+from dualrs.votes import SamplingPlan, Votes
 
 # The level that a rule gives to each bound: a problem is placed on the edge of the bound which it tests.
 CHOSEN = {"cohen": 1, "paper": 1 / 2, "paper-1:4": 1 / 5, "nosplit": 1, "fusion": 1, "fusion-pair": 1 / 2}

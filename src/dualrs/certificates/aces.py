@@ -6,20 +6,45 @@ selector's votes serves several thresholds, as its answer says how many of them 
 (`dualrs.models.entropy`).
 """
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.certificates.certificate import ABSTAIN, ROUTER, Certificates, Outcome
+from dualrs.certificates.certificate import ABSTAIN, ROUTER, Certificates, Outcome, Radii
 from dualrs.certificates.selection import demand, demand_one_look, top
 from dualrs.errors import UnusableVotes
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import gaussian_radius
-from dualrs.votes import AcesVotes, Counts, Votes
+from dualrs.votes import Counts, Votes
 
 CORE = "core"  # the limit of an input that the core network answers: it has no radius
 
 
-def aces(votes: AcesVotes, alpha: float, threshold: float) -> Certificates:
+class WithCore(Protocol):
+    """Votes of a selector and of a classifier on the same inputs, and what a core network answers without noise."""
+
+    @property
+    def selector(self) -> Votes:
+        """Answers say how many thresholds an entropy exceeds."""
+
+    @property
+    def classifier(self) -> Votes:
+        """Class votes at the same sigma."""
+
+    @property
+    def core(self) -> Counts:
+        """A row of one vote for each input, or of none; shape (inputs, classes)."""
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """Of the entropy."""
+
+    def __len__(self) -> int:
+        """How many inputs there are."""
+
+
+def aces(votes: WithCore, alpha: float, threshold: float) -> Certificates:
     """Certify the choice at one of the thresholds and the class, each at alpha/2, and take the smaller radius.
 
     An input that goes to the core gets the core's class as `Outcome.PREDICTED` with radius 0: it counts at r = 0 only.
@@ -44,13 +69,9 @@ def aces(votes: AcesVotes, alpha: float, threshold: float) -> Certificates:
     demand((votes.core.sum(axis=1) > 0) | smoothed, "answer of the core network, which is selected")
     y = np.asarray(classifier.selection.argmax(axis=1))
     r_c = gaussian_radius(classifier.sigma, classifier.lower(y, levels.classifier))
-    found = Certificates.conclude(
-        y,
-        sigma_c=np.full(len(votes), classifier.sigma),
-        r_c=r_c,
-        r_sigma=r_sigma,
-        router_limit=np.full(len(votes), ROUTER),
-    )
+    nowhere = np.full(len(votes), np.nan)
+    sigma_c = np.full(len(votes), classifier.sigma)
+    found = Certificates.conclude(Radii(y, sigma_c, r_c, r_sigma, nowhere, (chooser, classifier)))
     decided = r_sigma > 0
     by_core = np.where(decided, Outcome.PREDICTED.value, Outcome.ROUTER_UNDECIDED.value)
     return Certificates(
@@ -61,6 +82,7 @@ def aces(votes: AcesVotes, alpha: float, threshold: float) -> Certificates:
         r_c=np.where(smoothed, r_c, 0.0),
         limited_by=np.where(smoothed, found.limited_by, np.where(decided, CORE, ROUTER)),
         outcome=np.where(smoothed, found.outcome, by_core),
+        rival=nowhere,
     )
 
 

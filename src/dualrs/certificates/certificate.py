@@ -1,23 +1,31 @@
 """What a certificate says: the class, the radius within which it stands, and why the radius is what it is.
 
-`Certificates` holds one entry per input as arrays, which is what rules return; `Certificate` is one of them.
+A rule makes `Radii` of bounds. Of radii that rest on real votes `Certificates` are concluded: one entry per input, as
+arrays; `Certificate` is one of them.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrs.errors import MissingExtra
 from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import round_down
+from dualrs.votes import Bounds, Votes
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from dualrs.certificates.predict import Prediction
 
 ABSTAIN = -1  # the prediction of an input about which nothing is claimed
+
+Evidence = TypeVar("Evidence", bound=Bounds, covariant=True)
+B = TypeVar("B", bound=Bounds)  # the same, for functions
 
 
 class Outcome(StrEnum):
@@ -53,6 +61,27 @@ def rival(sigma: float) -> str:
     return f"rival {sigma:g}"
 
 
+@dataclass(frozen=True, eq=False)
+class Radii(Generic[Evidence]):
+    """What a rule makes of bounds, a row per input: a class, the radius of the class, and that of what leads to it.
+
+    ``rival`` is the sigma that limits the latter, NaN where it is not a matter of one sigma. ``evidence`` are the
+    bounds behind it all: of `Votes` come certificates, of hopes a decision whether to sample on.
+    """
+
+    y: NDArray[np.int64]
+    sigma_c: Floats
+    r_c: Floats
+    r_sigma: Floats
+    rival: Floats
+    evidence: Sequence[Evidence]
+
+    @property
+    def radius(self) -> Floats:
+        """The smaller of the two; certifies nothing where it is not positive."""
+        return np.minimum(self.r_c, self.r_sigma)
+
+
 @dataclass(frozen=True)
 class Certificate:
     """One input: with probability >= 1 - alpha over the noise, no image closer than ``radius`` is classified otherwise.
@@ -72,12 +101,21 @@ class Certificate:
     r_c: float
     limited_by: str
     outcome: Outcome
+    rival: float | None = field(default=None, compare=False)  # the sigma in ``limited_by``; not kept in ledgers
     seed: int | None = field(default=None, compare=False)  # of the noise; None in what a rule makes of bare votes
 
     @property
     def abstained(self) -> bool:
         """Whether nothing is claimed."""
         return self.prediction == ABSTAIN
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields in plain types, for JSON or a table."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"outcome": self.outcome.value}
+
+    def to_frame(self) -> "DataFrame":
+        """One row of a pandas table."""
+        return _frame([self.to_dict()])
 
     @property
     def said(self) -> str:
@@ -106,33 +144,33 @@ class Certificates(Sequence[Certificate]):
     r_c: Floats
     limited_by: NDArray[np.str_]
     outcome: NDArray[np.str_]
+    rival: Floats | None = None  # NaN where no one sigma limits
     seed: int | None = None  # one for all
 
     @classmethod
-    def conclude(
-        cls,
-        y: NDArray[np.int64],
-        sigma_c: Floats,
-        r_c: Floats,
-        r_sigma: Floats,
-        router_limit: NDArray[np.str_],
-    ) -> "Certificates":
+    def conclude(cls, found: Radii[Votes]) -> "Certificates":
         """The smaller radius decides; an input without a positive one abstains, and its limit gives the reason.
 
         An undecided class is the reason even where the routing is undecided too: other experts are not asked then.
+        Refuses radii that rest on anything but votes.
         """
-        radius = np.minimum(r_c, r_sigma)
-        class_limits = (r_c <= r_sigma) | (r_c <= 0)
-        certified = radius > 0
+        if not all(isinstance(bounds, Votes) for bounds in found.evidence):
+            raise TypeError("only real votes make certificates, and these radii rest on something else")
+        radius, certified = found.radius, found.radius > 0
+        class_limits = (found.r_c <= found.r_sigma) | (found.r_c <= 0)
         undecided = np.where(class_limits, Outcome.CLASS_UNDECIDED.value, Outcome.ROUTER_UNDECIDED.value)
+        rivals = np.where(class_limits, np.nan, found.rival)
+        sigmas, place = np.unique(rivals, return_inverse=True)  # few, for many inputs
+        limits = np.array([ROUTER if np.isnan(s) else rival(s) for s in sigmas], dtype=np.str_)[place]
         return cls(
-            prediction=np.where(certified, y, ABSTAIN),
+            prediction=np.where(certified, found.y, ABSTAIN),
             radius=np.where(certified, radius, 0.0),
-            sigma_c=sigma_c,
-            r_sigma=r_sigma,
-            r_c=r_c,
-            limited_by=np.where(class_limits, CLASS, router_limit),
+            sigma_c=found.sigma_c,
+            r_sigma=found.r_sigma,
+            r_c=found.r_c,
+            limited_by=np.where(class_limits, CLASS, limits),
             outcome=np.where(certified, Outcome.CERTIFIED.value, undecided),
+            rival=rivals,
         )
 
     def __len__(self) -> int:
@@ -147,6 +185,7 @@ class Certificates(Sequence[Certificate]):
             r_c=float(self.r_c[index]),
             limited_by=str(self.limited_by[index]),
             outcome=Outcome(self.outcome[index]),
+            rival=None if self.rival is None or np.isnan(self.rival[index]) else float(self.rival[index]),
             seed=self.seed,
         )
 
@@ -162,7 +201,31 @@ class Certificates(Sequence[Certificate]):
     def stack(cls, rows: Sequence[Certificate]) -> "Certificates":
         """Put single certificates side by side."""
         columns: dict[str, Any] = {f.name: np.array([getattr(r, f.name) for r in rows]) for f in fields(cls)}
+        columns["rival"] = np.array([np.nan if r.rival is None else r.rival for r in rows])
         return cls(**columns | {"seed": rows[0].seed if len({r.seed for r in rows}) == 1 else None})
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns in plain types, for JSON or a table."""
+        rows = [one.to_dict() for one in self]
+        return {f.name: [row[f.name] for row in rows] for f in fields(Certificate)}
+
+    def to_frame(self) -> "DataFrame":
+        """A pandas table with a row for each input."""
+        return _frame([one.to_dict() for one in self])
+
+    def rows(self, order: NDArray[np.int64]) -> "Certificates":
+        """The same certificates in another order, or some of them."""
+        held: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        taken: dict[str, Any] = {name: c[order] if isinstance(c, np.ndarray) else c for name, c in held.items()}
+        return type(self)(**taken)
 
     def __str__(self) -> str:
         return listed(self, self.seed)
+
+
+def _frame(rows: list[dict[str, Any]]) -> "DataFrame":
+    try:
+        from pandas import DataFrame
+    except ImportError as absent:
+        raise MissingExtra("tables of certificates need pandas: pip install pandas") from absent
+    return DataFrame(rows, columns=[f.name for f in fields(Certificate)])

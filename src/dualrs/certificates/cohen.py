@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from dualrs.certificates.certificate import ROUTER, Certificates
+from dualrs.certificates.certificate import B, Radii
 from dualrs.certificates.selection import top
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import gaussian_radius
-from dualrs.votes import Votes
 
 
-def cohen(votes: Votes, alpha: float) -> Certificates:
+def cohen(votes: B, alpha: float) -> Radii[B]:
     """Certify the class that the selection votes chose: ``sigma * Phi^-1(L(n_y, n, alpha))``.
 
     Guarantee: with probability >= 1 - alpha over the votes, no x closer than the radius to the input has a
@@ -19,10 +18,11 @@ def cohen(votes: Votes, alpha: float) -> Certificates:
     level = ErrorBudget(alpha).alpha
     y = top(votes)
     p_lower = votes.lower(y, level)
-    return Certificates.conclude(
+    return Radii(
         y,
         sigma_c=np.full(len(votes), votes.sigma),
         r_c=gaussian_radius(votes.sigma, p_lower),
         r_sigma=np.full(len(votes), np.inf),  # no router, nothing to lose
-        router_limit=np.full(len(votes), ROUTER),
+        rival=np.full(len(votes), np.nan),
+        evidence=(votes,),
     )

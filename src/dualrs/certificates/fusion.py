@@ -8,16 +8,16 @@ prediction is y: whatever the router answers there is A or some j, and its exper
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.certificates.certificate import Certificates, rival
-from dualrs.certificates.selection import Indices, candidate_and_class
+from dualrs.certificates.certificate import B, Radii
+from dualrs.certificates.selection import Indices, TwoStages, candidate_and_class
 from dualrs.errors import UnusableVotes
 from dualrs.theory.bounds import Floats
 from dualrs.theory.budget import ErrorBudget, FusionLevels, pair_level
 from dualrs.theory.radius import exclusion_radius, gaussian_radius, pair_radius
-from dualrs.votes import DualVotes, Votes
+from dualrs.votes import Bounds
 
 
-def fusion(votes: DualVotes, alpha: float, pair: bool = False) -> Certificates:
+def fusion(votes: TwoStages[B], alpha: float, pair: bool = False) -> Radii[B]:
     """Certify G(x) = y through agreement of the experts or exclusion by the router, candidate by candidate.
 
     Guarantee: with probability >= 1 - alpha over the votes, no x closer than the radius has G(x) other than
@@ -42,17 +42,17 @@ def fusion(votes: DualVotes, alpha: float, pair: bool = False) -> Certificates:
     exclusion = _exclusion_radii(votes.router, chosen, levels)
     per_rival = np.where(is_chosen, np.inf, np.maximum(agreement, exclusion))
     weakest = per_rival.argmin(axis=0)
-    names = np.array([rival(s) for s in votes.sigmas])
-    return Certificates.conclude(
+    return Radii(
         y,
         sigma_c=np.array(votes.sigmas)[chosen],
         r_c=agreement[chosen, rows],
         r_sigma=per_rival[weakest, rows],
-        router_limit=names[weakest],
+        rival=np.array(votes.sigmas)[weakest],
+        evidence=(votes.router, *votes.experts),
     )
 
 
-def helpful_experts(votes: DualVotes, alpha: float, pair: bool = False) -> NDArray[np.bool_]:
+def helpful_experts(votes: TwoStages[Bounds], alpha: float, pair: bool = False) -> NDArray[np.bool_]:
     """Which experts, not sampled so far, could raise the radius of `fusion`; shape (candidates, inputs).
 
     Expert j matters where E_j < r_A and r_A > 0. Leaving the others out is sound and loses nothing.
@@ -68,7 +68,7 @@ def helpful_experts(votes: DualVotes, alpha: float, pair: bool = False) -> NDArr
     return np.asarray(unsampled & (exclusion < r_chosen) & (r_chosen > 0))
 
 
-def _agreement_radius(expert: Votes, y: Indices, level: Floats, pair: bool) -> Floats:
+def _agreement_radius(expert: Bounds, y: Indices, level: Floats, pair: bool) -> Floats:
     """A radius within which this expert answers ``y``; -inf where it has no votes."""
     if not pair:
         return gaussian_radius(expert.sigma, expert.lower(y, level))
@@ -78,7 +78,7 @@ def _agreement_radius(expert: Votes, y: Indices, level: Floats, pair: bool) -> F
     return pair_radius(expert.sigma, expert.lower(y, each), expert.upper_of_others(y, each))
 
 
-def _exclusion_radii(router: Votes, chosen: Indices, levels: FusionLevels) -> Floats:
+def _exclusion_radii(router: Bounds, chosen: Indices, levels: FusionLevels) -> Floats:
     """E_j: a radius within which the router cannot answer j; shape (candidates, inputs)."""
     candidates = router.answers
     p_chosen = router.lower(chosen, levels.router_lower)

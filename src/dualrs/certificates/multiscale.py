@@ -8,8 +8,9 @@ may get its half there. docs/guarantees.md has the argument.
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dualrs.certificates.certificate import Certificates, rival
+from dualrs.certificates.certificate import Radii
 from dualrs.certificates.selection import Indices, demand_one_look
 from dualrs.errors import UnusableVotes
 from dualrs.theory.bounds import Floats
@@ -18,7 +19,7 @@ from dualrs.theory.radius import gaussian_radius
 from dualrs.votes import Votes
 
 
-def multiscale(votes: Sequence[Votes], alpha: float) -> Certificates:
+def multiscale(votes: Sequence[Votes], alpha: float) -> Radii[Votes]:
     """Certify the cascade over these sigmas, in whatever order they are given; ``sigma_c`` is where it stopped.
 
     With lo, hi the bounds of a stage's selected class: lo > 1/2 predicts, hi < 1/2 goes down, else abstains. Radius
@@ -34,8 +35,8 @@ def multiscale(votes: Sequence[Votes], alpha: float) -> Certificates:
     stages, levels = descending(votes), ErrorBudget(alpha).cascade()
     stop = descend(stages, [levels] * len(stages))
     y = classes_at(stages, stop)
-    passed = [-gaussian_radius(v.sigma, v.upper_of_others(y, levels.upper)) for v in stages]
-    return conclude(stages, stop, levels, passed)
+    reach = [-gaussian_radius(v.sigma, v.upper_of_others(y, levels.upper)) for v in stages]
+    return conclude(stages, stop, levels, reach)
 
 
 def descending(votes: Sequence[Votes]) -> list[Votes]:
@@ -57,10 +58,15 @@ def descend(stages: Sequence[Votes], levels: Sequence[CascadeLevels]) -> Indices
         if missing.any():
             row = int(np.flatnonzero(missing)[0])
             raise UnusableVotes(f"input {row} has no votes at sigma {stage.sigma:g}, which the cascade reaches")
-        down = stage.upper(stage.selection.argmax(axis=1), level.upper) < 0.5
+        down = passed(stage, level.upper)
         stop[going & ~down] = number
         going &= down
     return stop
+
+
+def passed(stage: Votes, level: Floats) -> NDArray[np.bool_]:
+    """Which inputs a stage lets down to the next: its selected class has no majority; shape (inputs,)."""
+    return np.asarray(stage.upper(np.asarray(stage.selection.argmax(axis=1)), level) < 0.5)
 
 
 def classes_at(stages: Sequence[Votes], stop: Indices) -> Indices:
@@ -68,18 +74,19 @@ def classes_at(stages: Sequence[Votes], stop: Indices) -> Indices:
     return np.asarray(np.stack([v.selection.argmax(axis=1) for v in stages])[stop, np.arange(len(stop))])
 
 
-def conclude(stages: Sequence[Votes], stop: Indices, levels: CascadeLevels, passed: Sequence[Floats]) -> Certificates:
-    """Certificates from where the cascade stopped and how far each stage, if it was passed, lets the answer reach."""
+def conclude(stages: Sequence[Votes], stop: Indices, levels: CascadeLevels, reach: Sequence[Floats]) -> Radii[Votes]:
+    """Radii from where the cascade stopped and how far each stage, if it was passed, lets the answer reach."""
     rows, y = np.arange(len(stop)), classes_at(stages, stop)
     own = np.stack([gaussian_radius(v.sigma, v.lower(y, levels.lower)) for v in stages])
     number = np.arange(len(stages))[:, None]
-    earlier = np.where(number < stop, np.stack(passed), np.inf)  # (stages, inputs)
+    earlier = np.where(number < stop, np.stack(reach), np.inf)  # (stages, inputs)
     weakest = earlier.argmin(axis=0)
     sigmas = np.array([v.sigma for v in stages])
-    return Certificates.conclude(
+    return Radii(
         y,
         sigma_c=sigmas[stop],
         r_c=own[stop, rows],
         r_sigma=earlier[weakest, rows],
-        router_limit=np.array([rival(s) for s in sigmas])[weakest],
+        rival=sigmas[weakest],
+        evidence=stages,
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import chdtri
 
-from dualrs.certificates.certificate import Certificates
+from dualrs.certificates.certificate import Radii
 from dualrs.certificates.multiscale import classes_at, conclude, descend, descending
 from dualrs.certificates.selection import Indices, demand_one_look
 from dualrs.theory.bounds import Floats
@@ -19,7 +19,7 @@ from dualrs.votes import Votes
 SMALLEST_CELL = 5  # votes below which the authors' code pools classes
 
 
-def multiscale_authors(votes: Sequence[Votes], alpha: float) -> Certificates:
+def multiscale_authors(votes: Sequence[Votes], alpha: float) -> Radii[Votes]:
     """The cascade as its authors evaluate it: stage s, from 0, at alpha/(s + 1) a side, and a passed stage by Goodman.
 
     Guarantee: none at level alpha. The first stage alone may err with probability alpha to stop too early and, besides,

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from dualrs.certificates.certificate import ABSTAIN, Outcome, listed, with_seed
-from dualrs.certificates.selection import demand_one_look
+from dualrs.certificates.selection import TwoStages, demand_one_look
 from dualrs.errors import TooFewVotes
 from dualrs.theory.bounds import Floats
 from dualrs.theory.budget import ErrorBudget
-from dualrs.votes import Counts, DualVotes, SamplingPlan, Votes
+from dualrs.votes import Counts, SamplingPlan, Votes
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def predict(votes: Votes, alpha: float) -> Predictions:
     return _conclude(votes.estimation.argmax(axis=1), np.full(len(votes), votes.sigma), np.ones_like(decided), decided)
 
 
-def predict_dual(votes: DualVotes, alpha: float) -> Predictions:
+def predict_dual(votes: TwoStages[Votes], alpha: float) -> Predictions:
     """PREDICT on the router, then on the expert it names, each at alpha/2.
 
     Guarantee: with probability >= 1 - alpha over the votes, the answer is abstention or G(x), by a union bound.

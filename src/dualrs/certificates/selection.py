@@ -1,22 +1,44 @@
 """What the selection votes choose: the candidate A and the class y, before any estimation vote is looked at."""
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrs.certificates.certificate import Evidence
 from dualrs.errors import UnusableVotes
-from dualrs.votes import DualVotes, Votes
+from dualrs.votes import Bounds, Votes
 
 Indices = NDArray[np.int64]
 
 
-def top(votes: Votes) -> Indices:
+class TwoStages(Protocol[Evidence]):
+    """Bounds of a router and of the expert of each candidate, for the same inputs: what two-stage rules read."""
+
+    @property
+    def router(self) -> Evidence:
+        """The router at sigma_e."""
+
+    @property
+    def experts(self) -> tuple[Evidence, ...]:
+        """The experts at their sigmas, in the order of the router's answers."""
+
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        """The candidate sigmas, in that order."""
+
+    def __len__(self) -> int:
+        """How many inputs there are."""
+
+
+def top(votes: Bounds) -> Indices:
     """The most frequent selection vote of each input, ties by index; shape (inputs,)."""
     demand(votes.selection.sum(axis=1) > 0, f"selection votes at sigma {votes.sigma:g}")
     demand(votes.sampled > 0, f"estimation votes at sigma {votes.sigma:g}")
     return np.asarray(votes.selection.argmax(axis=1))
 
 
-def candidate_and_class(votes: DualVotes) -> tuple[Indices, Indices]:
+def candidate_and_class(votes: TwoStages[Bounds]) -> tuple[Indices, Indices]:
     """The router's candidate A and expert A's class y of each input."""
     chosen = top(votes.router)
     rows = np.arange(len(votes))

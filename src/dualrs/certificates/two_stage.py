@@ -2,15 +2,14 @@
 
 import numpy as np
 
-from dualrs.certificates.certificate import ROUTER, Certificates
-from dualrs.certificates.selection import candidate_and_class
+from dualrs.certificates.certificate import B, Radii
+from dualrs.certificates.selection import TwoStages, candidate_and_class
 from dualrs.errors import BadSetting
 from dualrs.theory.budget import ErrorBudget, StageLevels
 from dualrs.theory.radius import gaussian_radius
-from dualrs.votes import DualVotes
 
 
-def paper(votes: DualVotes, alpha: float, split: tuple[float, float] = (1, 1)) -> Certificates:
+def paper(votes: TwoStages[B], alpha: float, split: tuple[float, float] = (1, 1)) -> Radii[B]:
     """The rule of the paper: alpha is shared between class and router as ``split``, radius = min of the two.
 
     Guarantee: with probability >= 1 - alpha over the votes, no x closer than the radius has G(x) other than
@@ -25,7 +24,7 @@ def paper(votes: DualVotes, alpha: float, split: tuple[float, float] = (1, 1)) -
     return _smaller_of_two(votes, levels)
 
 
-def nosplit(votes: DualVotes, alpha: float) -> Certificates:
+def nosplit(votes: TwoStages[B], alpha: float) -> Radii[B]:
     """As `paper` with both stages at the full alpha.
 
     Guarantee: with probability >= 1 - alpha over the votes, no x closer than the radius has G(x) other than
@@ -37,16 +36,17 @@ def nosplit(votes: DualVotes, alpha: float) -> Certificates:
     return _smaller_of_two(votes, ErrorBudget(alpha).nosplit())
 
 
-def _smaller_of_two(votes: DualVotes, levels: StageLevels) -> Certificates:
+def _smaller_of_two(votes: TwoStages[B], levels: StageLevels) -> Radii[B]:
     chosen, y = candidate_and_class(votes)
     rows = np.arange(len(votes))
     sigma_c = np.array(votes.sigmas)[chosen]
     p_class = np.stack([e.lower(y, levels.classifier) for e in votes.experts])[chosen, rows]
     p_router = votes.router.lower(chosen, levels.router)
-    return Certificates.conclude(
+    return Radii(
         y,
         sigma_c=sigma_c,
         r_c=gaussian_radius(sigma_c, p_class),
         r_sigma=gaussian_radius(votes.router.sigma, p_router),
-        router_limit=np.full(len(votes), ROUTER),
+        rival=np.full(len(votes), np.nan),
+        evidence=(votes.router, *votes.experts),
     )

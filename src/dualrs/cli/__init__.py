@@ -1,26 +1,70 @@
 """The command line: parse, call, print. What takes long to import is imported by the command that needs it."""
 
 import sys
+from importlib import import_module
+from typing import Any
 
-import typer
+from typer import Exit, Option, Typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
-from dualrs.cli.assign import assign
-from dualrs.cli.compare import compare
-from dualrs.cli.data import data_app
-from dualrs.cli.label import label
-from dualrs.cli.ledgers import export, import_, merge, show, verify
-from dualrs.cli.models import evaluate, models
-from dualrs.cli.panel import panel
-from dualrs.cli.report import figure, report
-from dualrs.cli.rounds import recipe_app, rounds
-from dualrs.cli.sample import certify, predict
-from dualrs.cli.status import status
-from dualrs.cli.train import train_app
-from dualrs.cli.why import why
 from dualrs.errors import DualrsError
 
-app = typer.Typer(
+# Every command: under which heading the help shows it, and the module and name of its function or of its group.
+COMMANDS = {
+    "Certify and look": {
+        "certify": "sample:certify",
+        "predict": "sample:predict",
+        "panel": "panel:panel",
+        "show": "ledgers:show",
+        "compare": "compare:compare",
+        "report": "report:report",
+        "figure": "report:figure",
+        "why": "why:why",
+    },
+    "Train": {
+        "label": "teach:label",
+        "assign": "teach:assign",
+        "train": "train:train_app",
+        "rounds": "rounds:rounds",
+        "recipe": "rounds:recipe_app",
+    },
+    "Data and models": {"data": "data:data_app", "models": "models:models", "evaluate": "models:evaluate"},
+    "More": {
+        "verify": "ledgers:verify",
+        "export": "ledgers:export",
+        "import": "ledgers:import_",
+        "merge": "ledgers:merge",
+        "status": "status:status",
+    },
+}
+
+
+class _Lazy(TyperGroup):
+    """The commands, each imported when it is asked for; the help asks for all."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: None for commands in COMMANDS.values() for name in commands}  # type: ignore[misc]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import a command; None if there is none of this name."""
+        for heading, commands in COMMANDS.items():
+            if cmd_name in commands:
+                module, _, attribute = commands[cmd_name].partition(":")
+                found = getattr(import_module(f"dualrs.cli.{module}"), attribute)
+                alone = Typer(rich_markup_mode="markdown")
+                if isinstance(found, Typer):
+                    alone.add_typer(found, name=cmd_name, rich_help_panel=heading)
+                else:
+                    alone.command(cmd_name, rich_help_panel=heading)(found)
+                return get_group(alone).commands[cmd_name]
+        return None
+
+
+app = Typer(
     name="dualrs",
+    cls=_Lazy,
     help=(
         "Certify image classifiers against L2 perturbations with dual randomized smoothing.\n\n"
         "Sample once, certify every way: `certify` runs the networks and keeps every vote in a ledger; `show`, "
@@ -33,39 +77,15 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command, name in (
-    (certify, "certify"),
-    (predict, "predict"),
-    (panel, "panel"),
-    (show, "show"),
-    (compare, "compare"),
-    (report, "report"),
-    (figure, "figure"),
-    (why, "why"),
-    (verify, "verify"),
-    (export, "export"),
-    (import_, "import"),
-    (merge, "merge"),
-    (label, "label"),
-    (assign, "assign"),
-    (status, "status"),
-    (rounds, "rounds"),
-    (models, "models"),
-    (evaluate, "evaluate"),
-):
-    app.command(name)(command)
-app.add_typer(train_app, name="train")
-app.add_typer(data_app, name="data")
-app.add_typer(recipe_app, name="recipe")
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+def _root(version: bool = Option(False, "--version", help="Print the version and stop.")) -> None:
     if version:
         from dualrs.version import __version__
 
         print(f"dualrs {__version__}")
-        raise typer.Exit
+        raise Exit
 
 
 def main() -> None:
@@ -77,5 +97,5 @@ def main() -> None:
         sys.exit(2)
     except SystemExit as stop:
         if stop.code == 130:  # what the parser makes of an interrupt
-            print("stopped; what was recorded is kept, and the same command goes on from there", file=sys.stderr)
+            print("stopped; what was recorded is kept: run the same command again to resume", file=sys.stderr)
         raise

@@ -51,8 +51,8 @@ def compare(
     from rich.console import Console
 
     from dualrs.cli.ledgers import parse_radii
-    from dualrs.cli.progress import PassingBar
     from dualrs.files import whole_file
+    from dualrs.progress import PassingBar
     from dualrs.report.compare import compare as tabulate
     from dualrs.report.compare import gather
     from dualrs.report.tables import FORMATS

@@ -1,29 +1,21 @@
 """The commands that work from files alone, without networks: show, verify, export, import, merge."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Exit, Option
 
-from dualrs.cli.options import (
-    Bundle,
-    Classifier,
-    Core,
-    Crop,
-    Data,
-    Device,
-    Experts,
-    Resize,
-    Router,
-    Selector,
-)
+from dualrs.cli.options import EngineOptions, Images, NetworkOptions
+from dualrs.cli.sets import Only, spread_out
 from dualrs.errors import BadSetting, ForeignLedger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from dualrs.cli.redraw import Given
-    from dualrs.storage import Ledger
+    from dualrs.data.dataset import Dataset
+    from dualrs.smoothed import SmoothedModel
+    from dualrs.storage import Header, Ledger
 
 DRAW = "Drawing votes again"
 _NAMED = 10  # inputs that a message names
@@ -87,13 +79,13 @@ def show(
 def _show_votes(ledger: "Ledger", alpha: float | None) -> None:
     """What a ledger of labels or of assigned sigmas says."""
     from dualrs.cli.tables import print_assigned, print_labels
-    from dualrs.report.assigned import read_assigned
-    from dualrs.report.labels import read_labels
-    from dualrs.storage.header import LABELS
+    from dualrs.schemes import Labels
+    from dualrs.training.assigned import read_assigned
+    from dualrs.training.labels import read_labels
 
     run = ledger.header
     title = f"{run.contents} · {run.dataset} · n {run.n:,}"
-    if run.rule == LABELS:
+    if isinstance(run.scheme, Labels):
         labels = read_labels(ledger, alpha)
         print_labels(labels, title, len(ledger.inputs()) - len(labels.ids))
     else:
@@ -101,6 +93,7 @@ def _show_votes(ledger: "Ledger", alpha: float | None) -> None:
         print_assigned(assigned, f"{title} · alpha {alpha or run.alpha:g}", len(ledger.inputs()) - len(assigned.ids))
 
 
+@spread_out
 def verify(
     ledgers: Annotated[
         list[Path], Argument(help="Ledgers that `dualrs certify`, `label` or `assign` wrote.", show_default=False)
@@ -125,16 +118,10 @@ def verify(
     recipe: Annotated[
         Path | None, Option("--recipe", help="The recipe of the run: its networks and its data.", rich_help_panel=DRAW)
     ] = None,
-    model: Bundle = None,
-    router: Router = None,
-    classifier: Classifier = None,
-    expert: Experts = None,
-    core: Core = None,
-    selector: Selector = None,
-    data: Data = None,
-    resize: Resize = None,
-    crop: Crop = None,
-    device: Device = None,
+    *,
+    networks: Annotated[NetworkOptions, Only("model", "router", "classifier", "expert", "core", "selector")],
+    data: Images,
+    engine: Annotated[EngineOptions, Only("device")],
 ) -> None:
     """Derive every certificate again from its votes, and check that nothing in the ledgers was altered.
 
@@ -145,13 +132,12 @@ def verify(
 
     Example: `dualrs verify runs/quickstart.ledger --redraw 20 --recipe recipes/quickstart.toml`
     """
-    from dualrs.cli.progress import PassingBar
-    from dualrs.cli.redraw import Given
+    from dualrs.cli.redraw import open_run
+    from dualrs.progress import PassingBar
     from dualrs.report.compare import is_ledger
     from dualrs.report.recompute import recompute
 
-    networks = {"router": router, "classifier": classifier, "core": core, "selector": selector}
-    given = Given(recipe, model, networks, expert, data, resize, crop, device)
+    given = partial(open_run, recipe=recipe, networks=networks, data=data, device=engine.device)
     good = True
     for ledger in ledgers:
         if table is None or is_ledger(ledger):
@@ -166,7 +152,7 @@ def verify(
 
 
 def _examine(ledger: Path) -> bool:
-    from dualrs.cli.progress import PassingBar
+    from dualrs.progress import PassingBar
     from dualrs.storage import Ledger
     from dualrs.storage import verify as examine
 
@@ -182,14 +168,14 @@ def _examine(ledger: Path) -> bool:
     return _conclude(ledger, problems, f"{found}{derived}; nothing was altered")
 
 
-def _redraw(ledger: Path, count: int, given: "Given") -> bool:
+def _redraw(ledger: Path, count: int, given: "Callable[[Header], tuple[SmoothedModel, Dataset]]") -> bool:
     """Draw votes of a ledger again, and say what came of it; whether all came out the same."""
-    from dualrs.cli.progress import Bar
     from dualrs.jobs import redraw
+    from dualrs.progress import Bar
     from dualrs.storage import Ledger
 
     with Ledger.open(ledger) as opened:
-        model, dataset = given.open(opened.header)
+        model, dataset = given(opened.header)
         with Bar(ledger.name, len(opened.inputs())) as bar:
             found = redraw(model, dataset, opened, count, report=bar.update)
     chances = " and ".join(f"{found.chance(1 / few):.1%} had it been one in {few}" for few in (10, 100))

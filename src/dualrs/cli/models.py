@@ -48,10 +48,11 @@ def evaluate(
     from rich.console import Console
     from rich.table import Table
 
-    from dualrs.build import Networks, build_data
-    from dualrs.cli.progress import MeasuringBar
     from dualrs.config import DataSection
     from dualrs.models.hardware import keep_memory
+    from dualrs.pipeline.build import build_data
+    from dualrs.pipeline.networks import Networks
+    from dualrs.progress import MeasuringBar
     from dualrs.training.classifier import measure
     from dualrs.training.noise import OneOf, parse_sigmas
 

@@ -1,13 +1,24 @@
-"""Options that several commands share, and how their values are read."""
+"""The sets of options that commands share, and how their values are read. `sets` says how a command takes them."""
 
+import shlex
+import sys
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from dualrs.errors import BadRecipe
+from dualrs.cli.sets import Only
+from dualrs.errors import BadRecipe, BadSetting
+
+if TYPE_CHECKING:
+    from dualrs.config import DataSection
 
 NETWORKS, DATA, VOTES, ENGINE, WORKERS = "Networks", "Data", "Votes and rule", "Engine", "Workers"
+_network, _data, _votes, _engine, _workers = (
+    partial(Option, rich_help_panel=panel) for panel in (NETWORKS, DATA, VOTES, ENGINE, WORKERS)
+)
 _REFERENCE = (
     "zoo:NAME, a file of weights or a hub's model (see `dualrs models`), or module:attribute or file.py:attribute, an "
     "object or a function that makes it; 'DENOISER | NETWORK' puts a denoiser in front"
@@ -16,101 +27,99 @@ _REFERENCE = (
 RecipeFile = Annotated[
     Path | None, Argument(help="A recipe (TOML) with the settings below; options given by hand win over it.")
 ]
-Bundle = Annotated[
-    Path | None,
-    Option("--model", help="A bundle, the folder that `dualrs rounds` made: all networks.", rich_help_panel=NETWORKS),
-]
-Router = Annotated[str | None, Option(help=f"The router: {_REFERENCE}.", rich_help_panel=NETWORKS)]
-Classifier = Annotated[str | None, Option(help="The classifier, named likewise.", rich_help_panel=NETWORKS)]
-Experts = Annotated[
-    list[str] | None,
-    Option("--expert", help="An expert for one sigma, as 0.25=module:attribute; repeat.", rich_help_panel=NETWORKS),
-]
-Sigmas = Annotated[str | None, Option(help="Candidate sigmas, as 0.25,0.5,1.0.", rich_help_panel=NETWORKS)]
-SigmaE = Annotated[float | None, Option(help="Sigma of the router.", rich_help_panel=NETWORKS)]
-Sigma = Annotated[float | None, Option(help="The one sigma of a classifier without router.", rich_help_panel=NETWORKS)]
-Core = Annotated[
-    str | None,
-    Option(
-        help="ACES: a network that answers, without noise and so without a radius, where the entropy of the classifier "
-        "is above a threshold.",
-        rich_help_panel=NETWORKS,
-    ),
-]
-Thresholds = Annotated[
-    str | None,
-    Option(
-        help="With --core: thresholds of the entropy in nats, as 0.5,1.0. --rule aces-1 says which is the run's own; "
-        "by default the first.",
-        rich_help_panel=NETWORKS,
-    ),
-]
-Selector = Annotated[
-    str | None,
-    Option(help="With --core: the network whose entropy counts; by default the classifier.", rich_help_panel=NETWORKS),
-]
-Data = Annotated[
-    str | None,
-    Option(
-        help="cifar10:test, cifar10:subset, folder:PATH, hub:NAME:SPLIT, or module:attribute: a dataset, an array of "
-        "images, or (images, labels).",
-        rich_help_panel=DATA,
-    ),
-]
-Resize = Annotated[
-    int | None, Option(help="Resize images of folders and hubs: pixels of the shorter side.", rich_help_panel=DATA)
-]
-Crop = Annotated[int | None, Option(help="Then take the central square of this side.", rich_help_panel=DATA)]
-Inputs = Annotated[
-    str,
-    Option(
-        help="Which inputs: START:STOP:STEP of their positions (:: is all), or a random share, as 20%.",
-        rich_help_panel=DATA,
-    ),
-]
-Reuse = Annotated[
-    Path | None,
-    Option(
-        help="An earlier ledger on these inputs with n votes or more: what networks of this run voted there is copied, "
-        "not drawn again.",
-        rich_help_panel=VOTES,
-    ),
-]
-N = Annotated[int | None, Option(help="Estimation votes per stage; 10,000 by default.", rich_help_panel=VOTES)]
-N0 = Annotated[int | None, Option(help="Selection votes per stage; 100 by default.", rich_help_panel=VOTES)]
-Alpha = Annotated[
-    float | None,
-    Option(help="Probability that the answer for an input may be wrong; 0.001 by default.", rich_help_panel=VOTES),
-]
-RuleName = Annotated[
-    str | None,
-    Option(
-        help="cohen (one sigma); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair (two stages); "
-        "aces-THRESHOLD (a core network). cohen, fusion or the first threshold by default.",
-        rich_help_panel=VOTES,
-    ),
-]
-Adaptive = Annotated[
-    bool,
-    Option(
-        "--adaptive",
-        help="Take n votes at most, and stop an input where more would not help: a fraction of the votes, the same "
-        "guarantee.",
-        rich_help_panel=VOTES,
-    ),
-]
-TargetRadii = Annotated[
-    str | None,
-    Option(
-        "--radii",
-        help="With --adaptive: the radii to certify at, as 0,0.25,0.5; those of the tables by default.",
-        rich_help_panel=VOTES,
-    ),
-]
-TargetTolerance = Annotated[
-    float | None,
-    Option("--tolerance", help="With --adaptive: certify every radius up to this much.", rich_help_panel=VOTES),
-]
+
+
+@dataclass(frozen=True)
+class NetworkOptions:
+    """The networks of a run and the sigmas that they work at."""
+
+    model: Annotated[
+        Path | None, _network("--model", help="A bundle, the folder that `dualrs rounds` made: all networks.")
+    ] = None
+    router: Annotated[str | None, _network(help=f"The router: {_REFERENCE}.")] = None
+    classifier: Annotated[str | None, _network(help="The classifier, named likewise.")] = None
+    expert: Annotated[
+        list[str] | None, _network("--expert", help="An expert for one sigma, as 0.25=module:attribute; repeat.")
+    ] = None
+    sigmas: Annotated[
+        str | None,
+        _network(help="Candidate sigmas, as 0.25,0.5,1.0. Several without a router are certified as a cascade."),
+    ] = None
+    sigma_e: Annotated[float | None, _network(help="Sigma of the router.")] = None
+    sigma: Annotated[float | None, _network(help="The one sigma of a classifier without router.")] = None
+    core: Annotated[
+        str | None,
+        _network(
+            help="ACES: a network that answers, without noise and so without a radius, where the entropy of the "
+            "classifier is above a threshold."
+        ),
+    ] = None
+    thresholds: Annotated[
+        str | None,
+        _network(
+            help="With --core: thresholds of the entropy in nats, as 0.5,1.0. --rule aces-1 says which is the run's "
+            "own; by default the first."
+        ),
+    ] = None
+    selector: Annotated[
+        str | None, _network(help="With --core: the network whose entropy counts; by default the classifier.")
+    ] = None
+
+    def section(self) -> dict[str, Any]:
+        """The section [model] of a recipe. Paths in a recipe start at the recipe, those given by hand here."""
+        from dualrs.models.reference import anchored_network
+
+        here = Path.cwd()
+        by_role = {role: getattr(self, role) for role in ("router", "classifier", "core", "selector")}
+        split = [pair.partition("=") for pair in self.expert or ()]
+        if any(not sign for _, sign, _ in split):
+            raise BadRecipe("an expert is given as SIGMA=module:attribute, for example --expert 0.25=net.py:small")
+        return {
+            **{role: None if name is None else anchored_network(name, here) for role, name in by_role.items()},
+            "experts": {sigma: anchored_network(name, here) for sigma, _, name in split} or None,
+            "sigmas": numbers(self.sigmas, "--sigmas"),
+            "sigma_e": self.sigma_e,
+            "sigma": self.sigma,
+            "thresholds": numbers(self.thresholds, "--thresholds"),
+        }
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Images, and which of them."""
+
+    data: Annotated[
+        str | None,
+        _data(
+            help="cifar10:test, cifar10:subset, folder:PATH, hub:NAME:SPLIT, or module:attribute: a dataset, an array "
+            "of images, or (images, labels)."
+        ),
+    ] = None
+    resize: Annotated[int | None, _data(help="Resize images of folders and hubs: pixels of the shorter side.")] = None
+    crop: Annotated[int | None, _data(help="Then take the central square of this side.")] = None
+    inputs: Annotated[
+        str, _data(help="Which inputs: START:STOP:STEP of their positions (:: is all), or a random share, as 20%.")
+    ] = "::"
+
+    def section(self) -> dict[str, Any]:
+        """The section [data] of a recipe; a path starts here."""
+        from dualrs.data.sources import anchored_dataset
+
+        source = None if self.data is None else anchored_dataset(self.data, Path.cwd())
+        return {"source": source, "resize": self.resize, "crop": self.crop}
+
+    def given(self) -> "DataSection | None":
+        """The data that are named; None if none are."""
+        if self.data is None:
+            if self.resize is not None or self.crop is not None:
+                raise BadSetting("--resize and --crop go with --data; say where the images are")
+            return None
+        from dualrs.config import DataSection
+
+        return DataSection(**self.section())
+
+
+Images = Annotated[DataOptions, Only("data", "resize", "crop")]
 
 
 def _seed(text: str) -> int:
@@ -121,71 +130,103 @@ def _seed(text: str) -> int:
         raise BadRecipe(f"--seed takes a whole number, decimal or hexadecimal (0x...), got {text!r}") from error
 
 
-Seed = Annotated[
-    int | None,
-    Option(
-        parser=_seed,
-        metavar="INTEGER",
-        help="Seed of the noise. Without one a secret seed is drawn, and recorded; a run that goes on keeps its own. "
-        "Whoever knows the seed beforehand must not choose the images.",
-        rich_help_panel=VOTES,
-    ),
-]
-BatchSize = Annotated[
-    int | None,
-    Option(
-        help="Shape of every batch, part of the run; 256 by default, less if memory asks for it.",
-        rich_help_panel=ENGINE,
-    ),
-]
-Device = Annotated[
-    str | None, Option(help="cpu, cuda, mps; where the networks are by default.", rich_help_panel=ENGINE)
-]
-Dtype = Annotated[str | None, Option(help="float32 (default), bfloat16 or float16.", rich_help_panel=ENGINE)]
-Compile = Annotated[
-    bool,
-    Option(
-        "--compile",
-        help="Have torch compile the networks: half a minute or so at the start, then faster batches. Needs a C++ "
-        "compiler on the CPU; without one the networks run as they are.",
-        rich_help_panel=ENGINE,
-    ),
-]
-WorkerCount = Annotated[
-    int | None,
-    Option(
-        "--workers",
-        help="Count the votes in so many processes, each with a GPU or else with a share of the cores; the votes are "
-        "the same. Needs Ray: pip install 'dualrs[scale]'.",
-        rich_help_panel=WORKERS,
-    ),
-]
-RayAddress = Annotated[
-    str | None,
-    Option(
-        "--ray",
-        help="Count them on a Ray cluster: HOST:PORT, or auto on one of its machines. A worker for each GPU, or else "
-        "for each core, unless --workers says how many.",
-        rich_help_panel=WORKERS,
-    ),
-]
+@dataclass(frozen=True)
+class VoteOptions:
+    """How many votes are drawn, and what is concluded from them."""
+
+    n: Annotated[int | None, _votes(help="Estimation votes per stage; 10,000 by default.")] = None
+    n0: Annotated[int | None, _votes(help="Selection votes per stage; 100 by default.")] = None
+    alpha: Annotated[
+        float | None, _votes(help="Probability that the answer for an input may be wrong; 0.001 by default.")
+    ] = None
+    rule: Annotated[
+        str | None,
+        _votes(
+            help="cohen (one sigma); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair (two stages); "
+            "aces-THRESHOLD (a core network). cohen, fusion or the first threshold by default."
+        ),
+    ] = None
+    adaptive: Annotated[
+        bool,
+        _votes(
+            "--adaptive",
+            help="Take n votes at most, and stop an input where more would not help: a fraction of the votes, the same "
+            "guarantee.",
+        ),
+    ] = False
+    radii: Annotated[
+        str | None,
+        _votes(help="With --adaptive: the radii to certify at, as 0,0.25,0.5; those of the tables by default."),
+    ] = None
+    tolerance: Annotated[
+        float | None,
+        _votes(help="With --adaptive: stop when the radius is within this distance of the best reachable one."),
+    ] = None
+    seed: Annotated[
+        int | None,
+        _votes(
+            parser=_seed,
+            metavar="INTEGER",
+            help="Seed of the noise. Without one a secret seed is drawn, and recorded; a run that goes on keeps its "
+            "own. Whoever knows the seed beforehand must not choose the images.",
+        ),
+    ] = None
+    reuse: Annotated[
+        Path | None,
+        _votes(
+            help="An earlier ledger on these inputs with n votes or more: what networks of this run voted there is "
+            "copied, not drawn again."
+        ),
+    ] = None
+
+    def section(self) -> dict[str, Any]:
+        """The section [certify] of a recipe."""
+        plain = {name: getattr(self, name) for name in ("n", "n0", "alpha", "rule", "tolerance", "seed")}
+        return {**plain, "budget": "adaptive" if self.adaptive else None, "radii": numbers(self.radii, "--radii")}
 
 
-def from_here(reference: str | None, folder: Path) -> str | None:
-    """Paths on the command line start here, those in a recipe at the recipe; make the former absolute."""
-    from dualrs.references import anchored
+@dataclass(frozen=True)
+class EngineOptions:
+    """How the networks run."""
 
-    return None if reference is None else anchored(reference, folder)
+    batch_size: Annotated[
+        int | None, _engine(help="Shape of every batch, part of the run; 256 by default, less if memory asks for it.")
+    ] = None
+    device: Annotated[str | None, _engine(help="cpu, cuda, mps; where the networks are by default.")] = None
+    dtype: Annotated[str | None, _engine(help="float32 (default), bfloat16 or float16.")] = None
+    compile: Annotated[
+        bool,
+        _engine(
+            "--compile",
+            help="Have torch compile the networks: half a minute or so at the start, then faster batches. Needs a C++ "
+            "compiler on the CPU; without one the networks run as they are.",
+        ),
+    ] = False
+
+    def section(self) -> dict[str, Any]:
+        """The section [engine] of a recipe."""
+        compiled = self.compile or None
+        return {"batch_size": self.batch_size, "device": self.device, "dtype": self.dtype, "compile": compiled}
 
 
-def expert_references(pairs: list[str] | None, folder: Path) -> dict[str, str | None] | None:
-    """Experts as given on a command line, SIGMA=REFERENCE, by sigma."""
-    if not pairs:
-        return None
-    split = [p.partition("=") for p in pairs]
-    if any(not sign for _, sign, _ in split):
-        raise BadRecipe("an expert is given as SIGMA=module:attribute, for example --expert 0.25=net.py:small")
-    return {sigma: from_here(reference, folder) for sigma, _, reference in split}
+@dataclass(frozen=True)
+class WorkerOptions:
+    """Who counts the votes, if not this process."""
+
+    workers: Annotated[
+        int | None,
+        _workers(
+            help="Count the votes in so many processes, each with a GPU or else with a share of the cores; the votes "
+            "are the same. Needs Ray: pip install 'dualrs[scale]'."
+        ),
+    ] = None
+    ray: Annotated[
+        str | None,
+        _workers(
+            help="Count them on a Ray cluster: HOST:PORT, or auto on one of its machines. A worker for each GPU, or "
+            "else for each core, unless --workers says how many."
+        ),
+    ] = None
 
 
 def numbers(text: str | None, option: str) -> list[float] | None:
@@ -198,6 +239,6 @@ def numbers(text: str | None, option: str) -> list[float] | None:
         raise BadRecipe(f"{option} takes numbers separated by commas, such as 0.25,0.5,1.0; got {text!r}") from error
 
 
-def given(**settings: Any) -> dict[str, Any]:
-    """The settings that were given; for the others, what takes them has its defaults."""
-    return {name: value for name, value in settings.items() if value is not None}
+def this_command() -> str:
+    """The command as it was typed, for the records."""
+    return shlex.join(["dualrs", *sys.argv[1:]])

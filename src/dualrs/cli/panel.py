@@ -1,30 +1,17 @@
 """The command that samples for several models at once: panel."""
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from dualrs.cli.options import (
-    N0,
-    Alpha,
-    BatchSize,
-    Compile,
-    Device,
-    Dtype,
-    Inputs,
-    N,
-    RayAddress,
-    Reuse,
-    Seed,
-    WorkerCount,
-)
+from dualrs.cli.options import DataOptions, EngineOptions, VoteOptions, WorkerOptions, this_command
+from dualrs.cli.sets import Only, spread_out
 from dualrs.cli.workers import Spread
 from dualrs.errors import BadRecipe, BadSetting
 
 
+@spread_out
 def panel(
     recipes: Annotated[
         list[Path], Argument(help="Recipes (TOML) with a model each, or bundles (folders).", show_default=False)
@@ -32,49 +19,39 @@ def panel(
     folder: Annotated[
         Path, Option("--output", "-o", help="The folder for the ledgers, one for each model.", show_default=False)
     ],
-    reuse: Reuse = None,
-    inputs: Inputs = "::",
-    n: N = None,
-    n0: N0 = None,
-    alpha: Alpha = None,
-    seed: Seed = None,
-    batch_size: BatchSize = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    compile: Compile = False,
-    workers: WorkerCount = None,
-    ray: RayAddress = None,
+    *,
+    data: Annotated[DataOptions, Only("inputs")],
+    votes: Annotated[VoteOptions, Only("reuse", "n", "n0", "alpha", "seed")],
+    engine: EngineOptions,
+    workers: WorkerOptions,
 ) -> None:
     """Sample for several models on the same inputs in one pass, into a ledger each: the votes for a comparison.
 
     Noisy copies are drawn and denoised once for all models that vote on them, and a network that several models have in
     common votes once. Every model gets all votes, as with `dualrs certify --all-votes`, and each ledger is the one that
-    this command would have written for its model alone. Stop it at any time; the same command goes on where it was.
+    this command would have written for its model alone. Stop it at any time; run the same command again to resume.
 
     Example: `dualrs panel results/headline/tuned.toml results/headline/off-the-shelf.toml -o runs --inputs ::2`
     """
-    from dualrs.build import Networks, build_data, build_model
-    from dualrs.cli.progress import Bar
     from dualrs.config import load_recipe
     from dualrs.data.subsets import parse_inputs
     from dualrs.jobs import Certification, certify_together
     from dualrs.models.hardware import keep_memory
+    from dualrs.pipeline.build import build_data, build_model
+    from dualrs.pipeline.networks import Networks
+    from dualrs.progress import Bar
     from dualrs.votes import SamplingPlan
 
     names = [_name(path) for path in recipes]
     if len(set(names)) < len(names):
         raise BadRecipe("two of the models have the same name, and would write to the same ledger")
-    settings = {"n": n, "n0": n0, "alpha": alpha, "seed": seed}
-    given: dict[str, dict[str, Any]] = {
-        "certify": settings,
-        "engine": {"batch_size": batch_size, "device": device, "dtype": dtype, "compile": compile or None},
-    }
+    given: dict[str, dict[str, Any]] = {"certify": votes.section(), "engine": engine.section()}
     loaded = [load_recipe(None, given, bundle=path) if path.is_dir() else load_recipe(path, given) for path in recipes]
     first = loaded[0]
     for path, other in zip(recipes, loaded, strict=True):
         for name, ours, theirs in (
             ("data", first.data, other.data),
-            *((key, getattr(first.certify, key), getattr(other.certify, key)) for key in settings),
+            *((key, getattr(first.certify, key), getattr(other.certify, key)) for key in ("n", "n0", "alpha", "seed")),
         ):
             if ours != theirs:
                 raise BadSetting(
@@ -82,15 +59,18 @@ def panel(
                 )
     keep_memory()
     folder.mkdir(parents=True, exist_ok=True)
-    spread = Spread(workers, ray, first.engine.device)
+    spread = Spread(workers, first.engine.device)
     networks = Networks()  # references start at their recipe
-    certifications = []
+    certifications, models = [], []
     for name, recipe in zip(names, loaded, strict=True):
         model = build_model(spread.local(recipe), networks=networks)
-        certifications.append(Certification(model, model.rule(recipe.certify.rule), folder / f"{name}.ledger", reuse))
+        models.append(model)
+        certifications.append(
+            Certification(model, model.rule(recipe.certify.rule), folder / f"{name}.ledger", votes.reuse)
+        )
     dataset = build_data(first.data)
-    indices = parse_inputs(inputs, len(dataset.ids))
-    with Bar("sampling", len(indices) * len(recipes)) as bar, spread.over(bar, *(one.model for one in certifications)):
+    indices = parse_inputs(data.inputs, len(dataset.ids))
+    with Bar("sampling", len(indices) * len(recipes)) as bar, spread.over(bar, *models):
         certify_together(
             certifications,
             dataset,
@@ -99,7 +79,7 @@ def panel(
             seed=first.certify.seed,
             indices=indices,
             all_votes=True,
-            command=shlex.join(["dualrs", *sys.argv[1:]]),
+            command=this_command(),
             report=bar.update,
         )
     ledgers = " ".join(str(one.path) for one in certifications)

@@ -1,10 +1,8 @@
 """The images behind a ledger, where they can be opened: for the page, and for `why`."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualrs.cli.options import from_here
-from dualrs.errors import BadData, BadSetting, DualrsError
+from dualrs.errors import BadData, DualrsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,23 +14,13 @@ if TYPE_CHECKING:
 _CIFAR10 = "cifar10/"  # how the names of its splits begin in headers
 
 
-def given_data(data: str | None, resize: int | None, crop: int | None) -> "DataSection | None":
-    """What the options of a command say about data; None if nothing."""
-    from dualrs.config import DataSection
-
-    source = from_here(data, Path.cwd())
-    if source is None and (resize is not None or crop is not None):
-        raise BadSetting("--resize and --crop go with --data; say where the images are")
-    return None if source is None else DataSection(source=source, resize=resize, crop=crop)
-
-
 def open_data(header: "Header", given: "DataSection | None") -> "tuple[Dataset | None, str]":
     """The dataset of a run, or None and a sentence that says why not.
 
     What is given must be the run's own data. If nothing is, the splits of CIFAR-10 are found by their names.
     """
     if given is not None:
-        from dualrs.build import build_data
+        from dualrs.pipeline.build import build_data
 
         dataset = build_data(given)
         if dataset.fingerprint != header.dataset_fingerprint:
@@ -61,4 +49,4 @@ def class_names(header: "Header", dataset: "Dataset | None") -> "Sequence[str] |
 
         return CLASSES
     names = getattr(dataset, "classes", None)
-    return names if names is not None and len(names) == header.classes else None
+    return names if names is not None and len(names) == header.scheme.classes else None

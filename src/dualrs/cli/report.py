@@ -1,7 +1,5 @@
 """The commands that draw from ledgers: report makes a page, figure a picture in paper form."""
 
-import shlex
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from dualrs.cli.ledgers import OtherRule
-from dualrs.cli.options import Crop, Data, Resize
+from dualrs.cli.options import Images, this_command
+from dualrs.cli.sets import spread_out
 from dualrs.errors import BadSetting
 
 if TYPE_CHECKING:
@@ -28,12 +27,12 @@ OptionalFiles = Annotated[
 _FIVE = 5  # inputs of Figure 1
 
 
+@spread_out
 def report(
     ledgers: Files,
     output: Annotated[Path, Option("--output", "-o", help="Where to write the page.")] = Path("report.html"),
-    data: Data = None,
-    resize: Resize = None,
-    crop: Crop = None,
+    *,
+    data: Images,
 ) -> None:
     """Make a page of ledgers: accuracy of every method, curves, diagnostics, and each input with its why.
 
@@ -41,9 +40,8 @@ def report(
     certify --all-votes` allows all of them. Images are those of the dataset that the ledger names, where it is at
     hand; otherwise give it with --data.
     """
-    from dualrs.cli.pictures import given_data
-    from dualrs.cli.progress import PassingBar
     from dualrs.files import whole_file
+    from dualrs.progress import PassingBar
     from dualrs.report.page import read_run, write_page
     from dualrs.version import __version__
 
@@ -51,10 +49,9 @@ def report(
         opened = _open(ledgers, stack)
         with PassingBar(output.name) as bar:
             runs = [read_run(ledger, name, bar.update) for name, ledger in opened.items()]
-        given = given_data(data, resize, crop)
+        given = data.given()
         pictures = [_pictures(run, given) for run in runs]
-    command = shlex.join(["dualrs", *sys.argv[1:]])
-    page = write_page(runs, pictures, command=command, version=__version__).encode()
+    page = write_page(runs, pictures, command=this_command(), version=__version__).encode()
     output.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(output) as file:
         file.write(page)

@@ -1,7 +1,5 @@
 """The commands about whole trainings: rounds, and what a recipe will do and cost."""
 
-import shlex
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -9,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, Typer
 
-from dualrs.cli.options import Device, RayAddress, WorkerCount
+from dualrs.cli.options import EngineOptions, WorkerOptions, this_command
+from dualrs.cli.sets import Only, spread_out
 from dualrs.cli.workers import Spread
 
 if TYPE_CHECKING:
-    from dualrs.collect import Report
-    from dualrs.rounds import Step
+    from dualrs.pipeline.rounds import Step
+    from dualrs.sampling.collect import Report
     from dualrs.smoothed import SmoothedModel
     from dualrs.training.loop import State
 
@@ -23,32 +22,32 @@ recipe_app = Typer(no_args_is_help=True, help="Look at recipes.")
 RoundsFile = Annotated[Path, Argument(help="A recipe (TOML) for rounds of training.", show_default=False)]
 
 
+@spread_out
 def rounds(
     recipe: RoundsFile,
     folder: Annotated[
         Path | None, Option("--folder", "-o", help="Where everything goes; runs/RECIPE by default.")
     ] = None,
-    device: Device = None,
-    workers: WorkerCount = None,
-    ray: RayAddress = None,
+    *,
+    engine: Annotated[EngineOptions, Only("device")],
+    workers: WorkerOptions,
 ) -> None:
     """Train a router and a classifier in turn: label, train router, assign, fine-tune, label, train router ...
 
-    Stop it at any time; the same command goes on where it was, and does no step twice. What comes out is a bundle, a
+    Stop it at any time; run the same command again to resume, and no step is done twice. What comes out is a bundle, a
     folder that `dualrs certify --model FOLDER` takes.
 
     Example: `dualrs rounds recipes/cifar10-cpu.toml`
     """
     from dualrs.config import load_rounds
     from dualrs.models.hardware import keep_memory
-    from dualrs.rounds import Rounds
+    from dualrs.pipeline.rounds import Rounds
 
     keep_memory()
-    loaded = load_rounds(recipe, {"engine": {"device": device}})
+    loaded = load_rounds(recipe, {"engine": {"device": engine.device}})
     folder = folder or Path("runs") / recipe.stem
-    terminal = _Terminal(Spread(workers, ray, loaded.engine.device))
-    command = shlex.join(["dualrs", *sys.argv[1:]])
-    bundle = Rounds(loaded, folder, terminal, command=command, spread=terminal.spread).run()
+    terminal = _Terminal(Spread(workers, loaded.engine.device))
+    bundle = Rounds(loaded, folder, terminal, command=this_command(), spread=terminal.spread).run()
     print(f"the bundle is in {bundle}; certify it: dualrs certify --model {bundle} -o {folder / 'test.ledger'}")
 
 
@@ -63,8 +62,8 @@ def check(
     """
     from dualrs.cli.tables import print_costs
     from dualrs.config import load_any
-    from dualrs.estimate import estimate
     from dualrs.models.hardware import keep_memory
+    from dualrs.pipeline.estimate import estimate
 
     keep_memory()
     loaded = load_any(recipe)
@@ -80,7 +79,7 @@ class _Terminal:
     @contextmanager
     def collecting(self, step: "Step", inputs: int) -> "Iterator[Report]":
         """While votes are collected."""
-        from dualrs.cli.progress import Bar
+        from dualrs.progress import Bar
 
         with Bar(f"{step.kind}: {step.product}", inputs) as bar:
             self._bar = bar
@@ -93,7 +92,7 @@ class _Terminal:
     @contextmanager
     def training(self, step: "Step") -> "Iterator[Callable[[State], None]]":
         """While a network is trained."""
-        from dualrs.cli.progress import TrainingBar
+        from dualrs.cli.training_bar import TrainingBar
 
         with TrainingBar(f"{step.kind}: {step.product}") as bar:
             yield bar.update

@@ -1,8 +1,5 @@
 """The commands that run networks: certify and predict."""
 
-import shlex
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,41 +7,16 @@ from typer import Option
 
 from dualrs.cli.ledgers import Picture, show
 from dualrs.cli.options import (
-    N0,
     VOTES,
-    Adaptive,
-    Alpha,
-    BatchSize,
-    Bundle,
-    Classifier,
-    Compile,
-    Core,
-    Crop,
-    Data,
-    Device,
-    Dtype,
-    Experts,
-    Inputs,
-    N,
-    RayAddress,
+    DataOptions,
+    EngineOptions,
+    NetworkOptions,
     RecipeFile,
-    Resize,
-    Reuse,
-    Router,
-    RuleName,
-    Seed,
-    Selector,
-    Sigma,
-    SigmaE,
-    Sigmas,
-    TargetRadii,
-    TargetTolerance,
-    Thresholds,
-    WorkerCount,
-    expert_references,
-    from_here,
-    numbers,
+    VoteOptions,
+    WorkerOptions,
+    this_command,
 )
+from dualrs.cli.sets import Only, spread_out
 from dualrs.cli.workers import Spread
 from dualrs.errors import BadRecipe
 
@@ -54,6 +26,7 @@ if TYPE_CHECKING:
     from dualrs.smoothed import SmoothedModel
 
 
+@spread_out
 def certify(
     recipe: RecipeFile = None,
     ledger: Annotated[
@@ -61,20 +34,6 @@ def certify(
         Option("--ledger", "-o", help="Where votes and certificates are kept; runs/RECIPE.ledger by default."),
     ] = None,
     picture: Picture = None,
-    model: Bundle = None,
-    router: Router = None,
-    classifier: Classifier = None,
-    expert: Experts = None,
-    sigmas: Sigmas = None,
-    sigma_e: SigmaE = None,
-    sigma: Sigma = None,
-    core: Core = None,
-    thresholds: Thresholds = None,
-    selector: Selector = None,
-    data: Data = None,
-    resize: Resize = None,
-    crop: Crop = None,
-    inputs: Inputs = "::",
     all_votes: Annotated[
         bool,
         Option(
@@ -84,51 +43,34 @@ def certify(
             rich_help_panel=VOTES,
         ),
     ] = False,
-    reuse: Reuse = None,
-    n: N = None,
-    n0: N0 = None,
-    alpha: Alpha = None,
-    rule: RuleName = None,
-    adaptive: Adaptive = False,
-    radii: TargetRadii = None,
-    tolerance: TargetTolerance = None,
-    seed: Seed = None,
-    batch_size: BatchSize = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    compile: Compile = False,
-    workers: WorkerCount = None,
-    ray: RayAddress = None,
+    *,
+    networks: NetworkOptions,
+    data: DataOptions,
+    votes: VoteOptions,
+    engine: EngineOptions,
+    workers: WorkerOptions,
 ) -> None:
     """Certify inputs: sample votes, keep them in a ledger, derive a radius for each.
 
-    Stop it at any time; the same command goes on where it was. The ledger refuses another model, other data or
-    other settings.
+    Stop it at any time; run the same command again to resume. The ledger refuses another model, other data or other
+    settings.
 
     Example: `dualrs certify --router net.py:router --classifier net.py:classifier --sigmas 0.25,0.5,1.0
     --sigma-e 1.0 --data net.py:test -o run.ledger`
     """
-    loaded = _load(
-        recipe, model, router, classifier, expert, sigmas, sigma_e, sigma, data, resize, crop, batch_size,
-        device, dtype, compile,
-        certify={
-            "n": n, "n0": n0, "alpha": alpha, "rule": rule, "budget": "adaptive" if adaptive else None,
-            "radii": numbers(radii, "--radii"), "tolerance": tolerance, "seed": seed,
-        },
-        core=core, thresholds=thresholds, selector=selector,
-    )  # fmt: skip
+    loaded = _load(recipe, networks, data, votes, engine)
     if ledger is None:
         if recipe is None:
             raise BadRecipe("say where to keep the votes: -o FILE.ledger")
         ledger = Path("runs") / f"{recipe.stem}.ledger"
     ledger.parent.mkdir(parents=True, exist_ok=True)
-    spread = Spread(workers, ray, loaded.engine.device)
+    spread = Spread(workers, loaded.engine.device)
     smoothed, dataset = _build(spread.local(loaded), recipe)
 
-    from dualrs.cli.progress import Bar
     from dualrs.data.subsets import parse_inputs
     from dualrs.jobs import certify_dataset
     from dualrs.policy import Grid, Tolerance
+    from dualrs.progress import Bar
     from dualrs.smoothed import sampling_plan
 
     settings = loaded.certify
@@ -136,7 +78,7 @@ def certify(
     if settings.tolerance is not None:
         wanted = Tolerance(settings.tolerance)
     plan, target = sampling_plan(settings.n0, settings.n, settings.budget, wanted)
-    indices = parse_inputs(inputs, len(dataset.ids))
+    indices = parse_inputs(data.inputs, len(dataset.ids))
     chosen = smoothed.rule(settings.rule)
     with Bar("certifying", len(indices)) as bar, spread.over(bar, smoothed):
         certify_dataset(
@@ -150,57 +92,42 @@ def certify(
             indices=indices,
             all_votes=all_votes,
             target=target,
-            reuse=reuse,
-            command=shlex.join(["dualrs", *sys.argv[1:]]),
+            reuse=votes.reuse,
+            command=this_command(),
             report=bar.update,
         )
     show(ledger, picture=picture)
 
 
+@spread_out
 def predict(
     recipe: RecipeFile = None,
     output: Annotated[
         Path | None, Option("--output", "-o", help="Also write the predictions to this .tsv file.")
     ] = None,
-    model: Bundle = None,
-    router: Router = None,
-    classifier: Classifier = None,
-    expert: Experts = None,
-    sigmas: Sigmas = None,
-    sigma_e: SigmaE = None,
-    sigma: Sigma = None,
-    data: Data = None,
-    resize: Resize = None,
-    crop: Crop = None,
-    inputs: Inputs = "::",
     n: Annotated[int, Option(help="Votes per stage.", rich_help_panel=VOTES)] = 1_000,
-    alpha: Alpha = None,
-    seed: Seed = None,
-    batch_size: BatchSize = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    compile: Compile = False,
+    *,
+    networks: Annotated[NetworkOptions, Only("model", "router", "classifier", "expert", "sigmas", "sigma_e", "sigma")],
+    data: DataOptions,
+    votes: Annotated[VoteOptions, Only("alpha", "seed")],
+    engine: EngineOptions,
 ) -> None:
     """Classify inputs without a radius: far fewer votes, wrong with probability at most alpha per input.
 
     Each stage is tested at alpha/2 (the paper's PREDICT); undecided inputs abstain and say which stage was.
     """
-    loaded = _load(
-        recipe, model, router, classifier, expert, sigmas, sigma_e, sigma, data, resize, crop, batch_size,
-        device, dtype, compile,
-        certify={"alpha": alpha, "seed": seed},
-    )  # fmt: skip
+    loaded = _load(recipe, networks, data, votes, engine)
     smoothed, dataset = _build(loaded, recipe)
 
     import numpy as np
 
     from dualrs.certificates import Predictions
-    from dualrs.cli.progress import Bar
     from dualrs.cli.tables import print_predictions
     from dualrs.data.subsets import parse_inputs
     from dualrs.files import whole_file
+    from dualrs.progress import Bar
 
-    indices = parse_inputs(inputs, len(dataset.ids))
+    indices = parse_inputs(data.inputs, len(dataset.ids))
     images = np.stack([dataset.image(i) for i in indices])
     ids = [dataset.ids[i] for i in indices]
     settings = loaded.certify
@@ -218,49 +145,23 @@ def predict(
 
 
 def _load(
-    recipe: Path | None,
-    bundle: Path | None,
-    router: str | None,
-    classifier: str | None,
-    expert: list[str] | None,
-    sigmas: str | None,
-    sigma_e: float | None,
-    sigma: float | None,
-    data: str | None,
-    resize: int | None,
-    crop: int | None,
-    batch_size: int | None,
-    device: str | None,
-    dtype: str | None,
-    compile: bool,
-    certify: dict[str, Any],
-    core: str | None = None,
-    thresholds: str | None = None,
-    selector: str | None = None,
+    recipe: Path | None, networks: NetworkOptions, data: DataOptions, votes: VoteOptions, engine: EngineOptions
 ) -> "Recipe":
+    """A recipe, if there is one, and what was given by hand over it."""
     from dualrs.config import load_recipe
 
-    here = Path.cwd()
-    model = {
-        "router": from_here(router, here),
-        "classifier": from_here(classifier, here),
-        "experts": expert_references(expert, here),
-        "sigmas": numbers(sigmas, "--sigmas"),
-        "sigma_e": sigma_e,
-        "sigma": sigma,
-        "core": from_here(core, here),
-        "thresholds": numbers(thresholds, "--thresholds"),
-        "selector": from_here(selector, here),
+    by_hand: dict[str, dict[str, Any]] = {
+        "model": networks.section(),
+        "data": data.section(),
+        "certify": votes.section(),
+        "engine": engine.section(),
     }
-    engine = {"batch_size": batch_size, "device": device, "dtype": dtype, "compile": compile or None}
-    images = {"source": from_here(data, here), "resize": resize, "crop": crop}
-    overrides: dict[str, Mapping[str, Any]] = {"model": model, "data": images, "certify": certify, "engine": engine}
-    return load_recipe(recipe, overrides, bundle=bundle)
+    return load_recipe(recipe, by_hand, bundle=networks.model)
 
 
 def _build(recipe: "Recipe", path: Path | None) -> "tuple[SmoothedModel, Dataset]":
-    from dualrs.build import build_data, build_model
     from dualrs.models.hardware import keep_memory
+    from dualrs.pipeline.build import build_data, build_model
 
     keep_memory()
     folder = None if path is None else path.parent.resolve()

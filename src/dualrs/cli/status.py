@@ -32,7 +32,7 @@ def status(ledger: LedgerFile) -> None:
         rate = votes_per_second(opened, _PATIENCE) if silence < _QUIET else 0.0
     if rate:
         # What an input takes is told by those that are done, or else by the plan.
-        largest = sum(run.plan.votes(stream.part) for stream in run.streams.answers)
+        largest = sum(run.plan.votes(stream.part) for stream in run.scheme.streams)
         left = (now.inputs * now.votes / now.done if now.done else now.inputs * largest) - now.votes
         print(f"{rate:,.0f} votes/s, about {duration(max(left, 0) / rate)} left")
     elif silence < _QUIET:

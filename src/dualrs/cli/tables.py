@@ -1,18 +1,21 @@
 """Tables on the terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Column, Table
 
 from dualrs.certificates import Outcome, Predictions
 from dualrs.cli.durations import duration
-from dualrs.estimate import Cost
-from dualrs.report.assigned import Assigned
-from dualrs.report.labels import Labels
 from dualrs.report.summary import Summary
 from dualrs.report.tables import Cells
 from dualrs.theory.radius import round_down
+from dualrs.training.assigned import Assigned
+from dualrs.training.labels import Labels
+
+if TYPE_CHECKING:
+    from dualrs.pipeline.estimate import Cost
 
 _COST = ("inputs", "images each", "in all", "a second", "time")
 
@@ -86,7 +89,7 @@ def print_assigned(assigned: Assigned, title: str, unfinished: int = 0) -> None:
     )
 
 
-def print_costs(costs: Iterable[Cost], title: str) -> None:
+def print_costs(costs: "Iterable[Cost]", title: str) -> None:
     """A line for each step as it is measured, and the time of all."""
     console = Console()
     console.print(f"[bold]{title}[/bold]", highlight=False)
@@ -143,7 +146,7 @@ def _headed(title: str, unfinished: int) -> Console:
     console = Console()
     console.print(f"[bold]{title}[/bold]", highlight=False)
     if unfinished:
-        console.print(f"[yellow]{unfinished} inputs are not finished; the same command goes on[/yellow]")
+        console.print(f"[yellow]{unfinished} inputs are not finished; run the same command again to resume[/yellow]")
     return console
 
 

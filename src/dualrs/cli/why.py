@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from dualrs.cli.ledgers import LedgerFile, OtherAlpha, OtherRule
-from dualrs.cli.options import Bundle, Crop, Data, Resize
+from dualrs.cli.options import Images, NetworkOptions
+from dualrs.cli.sets import Only, spread_out
 from dualrs.errors import BadSetting, BadTable, ForeignLedger
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _WIDTH = 40  # of a bar of all votes
 
 
+@spread_out
 def why(
     ledger: LedgerFile,
     input_id: Annotated[
@@ -37,21 +39,20 @@ def why(
     recipe: Annotated[
         Path | None, Option(help="For the denoised copies: the recipe of the run, with its networks and data.")
     ] = None,
-    model: Bundle = None,
-    data: Data = None,
-    resize: Resize = None,
-    crop: Crop = None,
+    *,
+    networks: Annotated[NetworkOptions, Only("model")],
+    data: Images,
 ) -> None:
     """Why this radius? Show the votes on one input as bars, its radii, and what limits its certificate.
 
     The drawing adds the image and the first noisy copy that voted at each sigma, where the data are at hand, and what
     the denoiser made of it, where --recipe or --model gives the networks.
     """
-    from dualrs.cli.pictures import class_names, given_data, open_data
+    from dualrs.cli.pictures import class_names, open_data
     from dualrs.report.gallery import explain
     from dualrs.storage import Ledger
 
-    if output is None and (recipe or model or data):
+    if output is None and (recipe or networks.model or data.data):
         raise BadSetting("networks and data are for the drawing; say where to draw: -o FILE.png")
     with Ledger.open(ledger) as opened:
         header = opened.header
@@ -62,10 +63,10 @@ def why(
 
     from dualrs.report.figures import draw_why
 
-    given = given_data(data, resize, crop)
+    given = data.given()
     smoothed: SmoothedModel | None = None
-    if recipe is not None or model is not None:
-        smoothed, recorded = _networks(header, recipe, model)
+    if recipe is not None or networks.model is not None:
+        smoothed, recorded = _networks(header, recipe, networks.model)
         given = given or recorded
     dataset, note = open_data(header, given)
     names = class_names(header, dataset)
@@ -98,12 +99,13 @@ def _print(found: "Why", names: "Sequence[str] | None", header: "Header") -> Non
     console.print(f"[bold]{found.id}[/bold] · {found.certificate} · {label}")
     console.print(found.reason(names))
     console.print(f"[dim]{' · '.join((header.amount, *found.flags))}[/dim]")
-    if found.router is not None:
-        who = "selector" if found.thresholds else "router"
-        _print_bars(f"votes of the {who}", list(zip(found.routes, found.router.tolist(), strict=True)))
-    for sigma, counts in zip(found.sigmas, found.experts, strict=True):
-        rows = None if counts is None else top_classes(counts, names)
-        _print_bars(f"class votes at sigma {sigma:g}{', chosen' * (sigma == found.certificate.sigma_c)}", rows)
+    scheme, seen = found.scheme, found.seen
+    if seen.router is not None:
+        rows = list(zip(scheme.route_names, seen.router.tolist(), strict=True))
+        _print_bars(f"votes of the {scheme.router_name}", rows)
+    for sigma, counts in zip(scheme.sigmas, seen.experts, strict=True):
+        top = None if counts is None else top_classes(counts, names)
+        _print_bars(f"class votes at sigma {sigma:g}{', chosen' * (sigma == found.certificate.sigma_c)}", top)
     if found.core is not None:
         console.print(f"[bold]core network, without noise[/bold]\n  {class_name(found.core, names)}")
     console.print("[bold]radii[/bold]")
@@ -124,8 +126,8 @@ def _print_bars(title: str, rows: "Sequence[tuple[str, int]] | None") -> None:
 
 def _networks(header: "Header", recipe: Path | None, bundle: Path | None) -> "tuple[SmoothedModel, DataSection | None]":
     """The networks of the run, and the data that the recipe names."""
-    from dualrs.build import build_model
     from dualrs.config import load_recipe
+    from dualrs.pipeline.build import build_model
     from dualrs.votes import Stage
 
     loaded = load_recipe(recipe, {} if recipe else {"data": "unused:unused"}, bundle=bundle)
@@ -142,37 +144,37 @@ def _copies(found: "Why", header: "Header", image: "Pixels", smoothed: "Smoothed
     """The image, the first noisy copy that voted at each stage, and what its denoiser made of that."""
     import numpy as np
 
-    from dualrs.jobs.recount import noise_of
-    from dualrs.models.entropy import EntropyBins
     from dualrs.report.gallery import Copies
-    from dualrs.sampling.noise import FIRST_NOISE, NOISE, SHARED, draw_block
+    from dualrs.sampling.noise import FIRST_NOISE, NOISE, SHARED, NoiseSource, draw_block
     from dualrs.votes import Part, Stage, Stream
 
     if header.noise.removesuffix(SHARED) not in (NOISE, FIRST_NOISE):
         raise ForeignLedger(f"the noise of this run is {header.noise}, which this version of dualrs does not draw")
-    shared = header.sigma_e if header.noise.endswith(SHARED) else None
-    stages = [] if header.sigma_e is None else [(Stage.ROUTER, header.sigma_e)]
-    stages += [(Stage.CLASS, sigma) for sigma in header.sigmas]
+    scheme = header.scheme
+    source = NoiseSource(scheme.purpose, header.seed, by_name=header.noise.startswith(FIRST_NOISE))
+    shared = scheme.router_sigma if header.noise.endswith(SHARED) else None
+    stages = [] if scheme.router_sigma is None else [(Stage.ROUTER, scheme.router_sigma)]
+    stages += [(Stage.CLASS, sigma) for sigma in scheme.sigmas]
     noisy, denoised = [], []
     for stage, sigma in stages:
         drawn = Stream(Stage.ROUTER if sigma == shared else stage, Part.ESTIMATION, sigma)
-        noise = draw_block(noise_of(header), found.id, image, drawn, 0)[0]
+        noise = draw_block(source, found.id, image, drawn, 0)[0]
         levels = image.astype(np.int64) + noise.reshape(image.shape)
         noisy.append(np.clip(levels, 0, 255).astype(np.uint8))
-        network = None if smoothed is None else smoothed.models[(stage, sigma)].module
-        if isinstance(network, EntropyBins):
-            network = network.front
-        denoised.append(_denoise(getattr(network, "denoiser", None), levels, sigma))
+        denoised.append(None if smoothed is None else _denoise(smoothed.models[(stage, sigma)].module, levels, sigma))
     return Copies(image, noisy, denoised)
 
 
-def _denoise(denoiser: "nn.Module | None", levels: "NDArray[np.int64]", sigma: float) -> "Pixels | None":
-    """What a denoiser makes of a noisy image in 8-bit levels; None where there is no denoiser."""
-    if denoiser is None:
-        return None
+def _denoise(network: "nn.Module", levels: "NDArray[np.int64]", sigma: float) -> "Pixels | None":
+    """What the denoiser of a network makes of a noisy image in 8-bit levels; None where there is no denoiser."""
     import numpy as np
     import torch
 
+    from dualrs.models.entropy import EntropyBins
+
+    denoiser = getattr(network.front if isinstance(network, EntropyBins) else network, "denoiser", None)
+    if denoiser is None:
+        return None
     device = next(denoiser.parameters(), torch.empty(0)).device
     with torch.inference_mode():
         clean = denoiser(torch.from_numpy(levels[None]).to(device).float() / 255, sigma)[0]

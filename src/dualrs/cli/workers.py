@@ -5,18 +5,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dualrs.cli.options import WorkerOptions
+
 if TYPE_CHECKING:
-    from dualrs.cli.progress import Bar
     from dualrs.config import Recipe
+    from dualrs.progress import Bar
     from dualrs.smoothed import SmoothedModel
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The options as given: how many workers, the address of a cluster, the device that networks run on."""
+    """The options as given, and the device that networks run on."""
 
-    workers: int | None
-    ray: str | None
+    options: WorkerOptions
     device: str | None
 
     def __post_init__(self) -> None:
@@ -27,7 +28,7 @@ class Spread:
 
     @property
     def _asked(self) -> bool:
-        return self.workers is not None or self.ray is not None
+        return self.options != WorkerOptions()
 
     @property
     def local_device(self) -> str | None:
@@ -49,7 +50,7 @@ class Spread:
 
         bar.wait("starting workers")
         engines = [model.engine for model in models]
-        with Workers(*engines, count=self.workers, address=self.ray, device=self.device) as workers:
+        with Workers(*engines, count=self.options.workers, address=self.options.ray, device=self.device) as workers:
             bar.workers = workers
             for model, executor in zip(models, workers.executors, strict=True):
                 model.engine = executor

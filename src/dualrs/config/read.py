@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from dualrs.config.recipes import Recipe, RoundsRecipe
 from dualrs.config.sections import Section
+from dualrs.data.sources import anchored_dataset
 from dualrs.errors import BadRecipe
-from dualrs.references import anchored
+from dualrs.models.reference import anchored_network
 
 Overrides = Mapping[str, Mapping[str, Any] | str | None]
 _Kind = TypeVar("_Kind", bound=Section)
@@ -21,19 +22,18 @@ _Kind = TypeVar("_Kind", bound=Section)
 BUNDLE = "bundle.toml"  # in the folder of a bundle: a recipe that certifies its model
 
 # Where references stand: they mean files beside the recipe in which they are written.
-_REFERENCES = (
-    ("data", "source"),
-    ("test", "source"),
+_DATA = (("data", "source"), ("test", "source"))
+_NETWORKS = (
     ("model", "router"),
     ("model", "classifier"),
     ("model", "core"),
     ("model", "selector"),
     ("start", "classifier"),
-    ("router", "behind"),
+    ("router", "denoiser"),
     ("router", "network"),
 )
 _EXPERTS = ("model", "start")
-_WHOLE = ("experts", "shape")
+_WHOLE = ("experts", "network_args")
 
 
 def load_recipe(path: Path | None, overrides: Overrides, *, bundle: Path | None = None) -> Recipe:
@@ -108,14 +108,15 @@ def _spell_out(content: dict[str, Any], folder: Path) -> None:
     for key in ("data", "test"):
         if isinstance(content.get(key), str):
             content[key] = {"source": content[key]}
-    for section, key in _REFERENCES:
-        table = content.get(section)
-        if isinstance(table, dict) and isinstance(table.get(key), str):
-            table[key] = anchored(table[key], folder)
+    for anchored, places in ((anchored_dataset, _DATA), (anchored_network, _NETWORKS)):
+        for section, key in places:
+            table = content.get(section)
+            if isinstance(table, dict) and isinstance(table.get(key), str):
+                table[key] = anchored(table[key], folder)
     for section in _EXPERTS:
         table = content.get(section)
         if isinstance(table, dict) and isinstance(experts := table.get("experts"), dict):
-            table["experts"] = {s: anchored(r, folder) if isinstance(r, str) else r for s, r in experts.items()}
+            table["experts"] = {s: anchored_network(r, folder) if isinstance(r, str) else r for s, r in experts.items()}
 
 
 def _with_bundle(content: dict[str, Any], bundle: Path, path: Path | None) -> dict[str, Any]:

@@ -14,8 +14,9 @@ class Section(BaseModel):
 class ModelSection(Section):
     """The networks, as references (NETWORK, or DENOISER | NETWORK).
 
-    A router with a classifier or experts, or a classifier at one sigma; beside the latter a core network, with
-    thresholds of the entropy of the classifier, or of a selector, that decide between them (ACES).
+    A router with a classifier or experts; a classifier or experts at several sigmas without a router (a cascade); or a
+    classifier at one sigma, and beside it a core network, with thresholds of the entropy of the classifier, or of a
+    selector, that decide between them (ACES).
     """
 
     router: str | None = None
@@ -37,8 +38,12 @@ class ModelSection(Section):
         if self.core is not None and (self.router is not None or self.thresholds is None):
             raise ValueError("beside a core network, give a classifier, one sigma and thresholds, and no router")
         if self.router is None:
-            if self.sigma is None or self.experts is not None or self.sigmas is not None or self.sigma_e is not None:
-                raise ValueError("without a router, give a classifier and one sigma")
+            if self.sigma_e is not None or (self.sigma is None) == (self.sigmas is None):
+                raise ValueError("without a router, give a classifier and one sigma, or several sigmas for a cascade")
+            if self.sigma is not None and self.experts is not None:
+                raise ValueError("experts go with sigmas, one expert for each; with one sigma, give a classifier")
+            if self.core is not None and self.sigma is None:
+                raise ValueError("beside a core network, give a classifier, one sigma and thresholds, and no router")
         elif self.sigma is not None:
             raise ValueError("with a router, give sigmas and sigma_e instead of sigma")
         elif self.sigmas is None or self.sigma_e is None:
@@ -147,9 +152,9 @@ class RouterSection(ScheduleSection):
     ``balanced`` is w_e = 1/q_i; left out, it is so for a classifier and not for experts, as the paper found best.
     """
 
-    behind: str | None = None
+    denoiser: str | None = None
     network: str = "lean-resnet"
-    shape: dict[str, Any] = {}
+    network_args: dict[str, Any] = {}
     consistency_weight: float = Field(default=40.0, ge=0)
     entropy_weight: float = Field(default=0.5, ge=0)
     noise_copies: int = Field(default=2, ge=1)

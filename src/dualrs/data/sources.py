@@ -1,28 +1,44 @@
-"""References to datasets that are not Python objects: CIFAR-10, folders of images, datasets of the hub."""
+"""References to datasets that are not Python objects: CIFAR-10, folders of images, datasets of the hub.
 
-from collections.abc import Callable
+Enters: a reference. Leaves: the dataset; or the same reference with its path made absolute.
+"""
+
 from pathlib import Path
 
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadRecipe, BadSetting
+from dualrs.references import anchored_object
 
 FORMS = "cifar10:train, cifar10:test, cifar10:subset, folder:PATH or hub:ID-OR-FOLDER:SPLIT"
+
+
+def anchored_dataset(reference: str, folder: Path) -> str:
+    """The same reference with its path made absolute; an id of the hub is a path if there is such a folder."""
+    scheme, _, rest = reference.partition(":")
+    source, _, split = rest.rpartition(":")
+    if scheme == "folder" and rest:
+        return f"folder:{folder / Path(rest).expanduser()}"
+    if scheme == "hub" and source and (place := folder / Path(source).expanduser()).is_dir():
+        return f"hub:{place}:{split}"
+    return anchored_object(reference, folder)
 
 
 def open_dataset(
     reference: str, folder: Path | None = None, resize: int | None = None, crop: int | None = None
 ) -> Dataset | None:
-    """The dataset that a reference of one of `FORMS` names; None if it is of another form.
+    """The dataset that a reference of one of `FORMS` names, paths from ``folder`` on; None if it is of another form."""
+    scheme, colon, rest = anchored_dataset(reference, folder or Path.cwd()).partition(":")
+    match scheme + colon:
+        case "cifar10:":
+            return _cifar10(rest, resize, crop)
+        case "folder:":
+            return _folder(rest, resize, crop)
+        case "hub:":
+            return _hub(rest, resize, crop)
+    return None
 
-    Relative paths start at ``folder``. An id of the hub is taken as a folder if there is one of that name.
-    """
-    scheme, colon, rest = reference.partition(":")
-    if not colon or scheme not in _SCHEMES:
-        return None
-    return _SCHEMES[scheme](rest, folder or Path.cwd(), resize, crop)
 
-
-def _cifar10(split: str, folder: Path, resize: int | None, crop: int | None) -> Dataset:
+def _cifar10(split: str, resize: int | None, crop: int | None) -> Dataset:
     from dualrs.data import cifar10
 
     if resize is not None or crop is not None:
@@ -36,26 +52,18 @@ def _cifar10(split: str, folder: Path, resize: int | None, crop: int | None) -> 
             raise BadRecipe(f"there is no cifar10:{split}; write cifar10:train, cifar10:test or cifar10:subset")
 
 
-def _folder(path: str, folder: Path, resize: int | None, crop: int | None) -> Dataset:
+def _folder(path: str, resize: int | None, crop: int | None) -> Dataset:
     from dualrs.data.folders import ImageFolder
 
     if not path:
         raise BadRecipe("say which folder: folder:PATH")
-    return ImageFolder(folder / Path(path).expanduser(), resize, crop)
+    return ImageFolder(Path(path), resize, crop)
 
 
-def _hub(rest: str, folder: Path, resize: int | None, crop: int | None) -> Dataset:
+def _hub(rest: str, resize: int | None, crop: int | None) -> Dataset:
     from dualrs.data.hub_data import HubDataset
 
     source, _, split = rest.rpartition(":")
     if not source or not split:
         raise BadRecipe(f"hub:{rest} lacks the dataset or the split; write hub:ID-OR-FOLDER:SPLIT")
-    here = folder / Path(source).expanduser()
-    return HubDataset(here if here.is_dir() else source, split, resize, crop)
-
-
-_SCHEMES: dict[str, Callable[[str, Path, int | None, int | None], Dataset]] = {
-    "cifar10": _cifar10,
-    "folder": _folder,
-    "hub": _hub,
-}
+    return HubDataset(source, split, resize, crop)

@@ -5,17 +5,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from dualrs.certificates import Rule
-from dualrs.collect import Member, Report, collect_together
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadSetting
+from dualrs.jobs.model import Model
 from dualrs.jobs.opening import Asked, earlier_header, header_of, open_ledger, settled_seed, wanted_inputs
 from dualrs.jobs.recount import noise_of
 from dualrs.jobs.reuse import reusable, take_over
-from dualrs.policy import Policy, Target, adaptive_policy, certify_policy, complete_policy, read_target
-from dualrs.smoothed import SmoothedModel
-from dualrs.storage.header import ALL, NEEDED, Header
+from dualrs.policy import Target
+from dualrs.sampling.collect import Member, Report, collect_together
+from dualrs.schemes import ALL, NEEDED
 from dualrs.storage.lease import Lease
 from dualrs.storage.ledger import Ledger
 from dualrs.votes import SamplingPlan, Tally
@@ -29,20 +30,20 @@ class Certification:
     again.
     """
 
-    model: SmoothedModel
-    rule: Rule
+    model: Model
+    rule: Rule[Any]
     path: Path
     reuse: Path | None = None
 
 
 def certify_dataset(
-    model: SmoothedModel,
+    model: Model,
     dataset: Dataset,
     path: Path,
     *,
     plan: SamplingPlan,
     alpha: float,
-    rule: Rule,
+    rule: Rule[Any],
     seed: int | None = None,
     indices: Sequence[int],
     all_votes: bool = False,
@@ -95,7 +96,7 @@ def certify_together(
         headers, streams = [], []
         for one, before in zip(certifications, earlier, strict=True):
             one.rule.check(plan, alpha)
-            votes = ALL if all_votes and one.model.sigma_e is not None else NEEDED
+            votes = ALL if all_votes and len(one.model.models) > 1 else NEEDED
             asked = Asked(one.rule.name, alpha, plan, seed, indices, command, votes, target)
             header = header_of(one.model, dataset, asked, before)
             headers.append(header)
@@ -110,21 +111,11 @@ def certify_together(
             if one.reuse is not None:
                 take_over(ledger, one.reuse, found)
             finish = partial(_conclude, ledger, one.rule)
-            members.append(
-                Member(one.model.engine, _policy(header, one.rule), plan, finish, ledger, ledger.concluded())
-            )
+            members.append(Member(one.model.engine, header.wants, plan, finish, ledger, ledger.concluded()))
         inputs, done = wanted_inputs(dataset, indices, *(member.done for member in members))
         collect_together(members, inputs, noise_of(headers[0]), report=report, done=done)
 
 
-def _policy(header: Header, rule: Rule) -> Policy:
-    if header.votes == ALL:
-        return complete_policy(header.streams, header.plan)
-    if header.target:
-        return adaptive_policy(header.streams, header.plan, rule, header.alpha, read_target(header.target))
-    return certify_policy(header.streams, header.plan, rule, header.alpha)
-
-
-def _conclude(ledger: Ledger, rule: Rule, input_id: str, tally: Tally, seconds: float) -> None:
+def _conclude(ledger: Ledger, rule: Rule[Any], input_id: str, tally: Tally, seconds: float) -> None:
     header = ledger.header
-    ledger.conclude(input_id, rule.certify(header.streams.gather([tally], header.plan), header.alpha)[0], seconds)
+    ledger.conclude(input_id, rule.certify(header.scheme.gather([tally], header.plan), header.alpha)[0], seconds)

@@ -9,15 +9,16 @@ from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
-from dualrs.collect import Input, Report
 from dualrs.data.dataset import Dataset
 from dualrs.data.images import Pixels
 from dualrs.errors import BadSetting, NonFiniteLogits
+from dualrs.jobs.model import Model
 from dualrs.jobs.recount import demand_same, model_name
-from dualrs.policy import POLICY, Target
+from dualrs.policy import Target
+from dualrs.sampling.collect import Input, Report
 from dualrs.sampling.noise import fresh_seed
-from dualrs.smoothed import SmoothedModel
-from dualrs.storage.header import NEEDED, Header
+from dualrs.schemes import NEEDED, POLICY
+from dualrs.storage.header import Header
 from dualrs.storage.lease import Lease
 from dualrs.storage.ledger import Ledger, demand_current
 from dualrs.votes import SamplingPlan
@@ -60,7 +61,7 @@ def settled_seed(seed: int | None, earlier: Iterable[Header | None]) -> int:
     return next((header.seed for header in earlier if header is not None), fresh_seed())
 
 
-def header_of(model: SmoothedModel, dataset: Dataset, asked: Asked, earlier: Header | None) -> Header:
+def header_of(model: Model, dataset: Dataset, asked: Asked, earlier: Header | None) -> Header:
     """What this run is; the shape of its batches, and whether stages share noise, are those of an earlier part."""
     if earlier is not None:
         model.engine.keep_shape(earlier.batch_size)
@@ -73,9 +74,7 @@ def header_of(model: SmoothedModel, dataset: Dataset, asked: Asked, earlier: Hea
         seed=asked.seed,
         n0=asked.plan.n0,
         n=asked.plan.n,
-        sigmas=model.sigmas,
-        sigma_e=model.sigma_e,
-        classes=model.streams.classes,
+        scheme=model.scheme,
         image_shape=tried.shape,
         batch_size=model.engine.batch_size,
         dtype=model.engine.dtype,
@@ -89,14 +88,13 @@ def header_of(model: SmoothedModel, dataset: Dataset, asked: Asked, earlier: Hea
         looks=asked.plan.looks if adaptive else (),
         target=str(asked.target) if adaptive else "",
         policy=POLICY if adaptive else "",
-        thresholds=model.thresholds,
         versions={"python": platform.python_version()} | {p: version(p) for p in ("dualrs", "torch", "numpy", "scipy")},
         command=asked.command,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
 
 
-def _preflight(model: SmoothedModel, dataset: Dataset, indices: Sequence[int]) -> Pixels:
+def _preflight(model: Model, dataset: Dataset, indices: Sequence[int]) -> Pixels:
     """Have the networks tried on the first input, or on the next if that alone is to blame; the image that served.
 
     An input without finite logits says nothing against the network, and what becomes of it is settled when its turn
@@ -117,13 +115,13 @@ def _preflight(model: SmoothedModel, dataset: Dataset, indices: Sequence[int]) -
     ) from first
 
 
-def fingerprints(model: SmoothedModel) -> dict[str, str]:
+def fingerprints(model: Model) -> dict[str, str]:
     """The fingerprint of each network, by the name that a header gives it."""
     once = {network: network.fingerprint for network in set(model.models.values())}  # experts may share one network
     return {model_name(stage, sigma): once[network] for (stage, sigma), network in model.models.items()}
 
 
-def answers_of(model: SmoothedModel, dataset: Dataset, tried: Pixels) -> dict[str, str]:
+def answers_of(model: Model, dataset: Dataset, tried: Pixels) -> dict[str, str]:
     """What the networks answer: on the first image of the dataset, which all shards of a run have in common."""
     first = dataset.image(0)
     if first.shape != tried.shape:  # a folder of images of several sizes
@@ -133,7 +131,7 @@ def answers_of(model: SmoothedModel, dataset: Dataset, tried: Pixels) -> dict[st
 
 @contextmanager
 def open_ledger(
-    model: SmoothedModel,
+    model: Model,
     dataset: Dataset,
     lease: Lease,
     header: Header,
@@ -144,7 +142,7 @@ def open_ledger(
 ) -> Iterator[Ledger]:
     """The ledger of this very run, with its inputs, after a look at whether the model still votes as it did."""
     with Ledger.create_or_resume(lease.path, header, lease) as ledger:
-        demand_same(model, dataset, ledger, header.streams.answers, unfinished=True, reuse=reuse, report=report)
+        demand_same(model, dataset, ledger, header.scheme.streams, unfinished=True, reuse=reuse, report=report)
         labels = dataset.labels
         ledger.add_inputs((dataset.ids[i], i, None if labels is None else labels[i]) for i in dict.fromkeys(indices))
         ledger.commit()

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from dualrs.collect import Progress, Report
 from dualrs.data.dataset import Dataset
 from dualrs.data.images import Pixels
 from dualrs.errors import ForeignLedger, LedgerError
+from dualrs.jobs.model import Model
+from dualrs.sampling.collect import Progress, Report
 from dualrs.sampling.noise import FIRST_NOISE, NoiseSource
-from dualrs.smoothed import SmoothedModel
+from dualrs.sampling.work import Request
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 from dualrs.votes import Counts, Stage, Stream, Unit
@@ -30,11 +31,11 @@ def model_name(stage: Stage, sigma: float) -> str:
 
 def noise_of(header: Header) -> NoiseSource:
     """The source of the noise that a run draws, or drew."""
-    return NoiseSource(header.purpose, header.seed, by_name=header.noise.startswith(FIRST_NOISE))
+    return NoiseSource(header.scheme.purpose, header.seed, by_name=header.noise.startswith(FIRST_NOISE))
 
 
 def demand_same(
-    model: SmoothedModel,
+    model: Model,
     dataset: Dataset,
     ledger: Ledger,
     streams: Iterable[Stream],
@@ -65,7 +66,7 @@ def demand_same(
 
 
 def recount(
-    model: SmoothedModel, dataset: Dataset, ledger: Ledger, units: Recorded, report: Report | None = None
+    model: Model, dataset: Dataset, ledger: Ledger, units: Recorded, report: Report | None = None
 ) -> list[Unit]:
     """Draw some units of a ledger again; those that came out differently."""
     position = {row.id: row.position for row in ledger.inputs()}
@@ -75,7 +76,7 @@ def recount(
         if not (0 <= position[name] < len(dataset.ids) and dataset.ids[position[name]] == name):
             raise ForeignLedger(f"{ledger.path}: {dataset.name} has no input {name} at {position[name]}: other data")
     again = _Recount(units, lambda name: dataset.image(position[name]), report)
-    model.engine.run(again, noise_of(ledger.header))
+    model.engine.counter([model.engine], again, noise_of(ledger.header))
     return again.different
 
 
@@ -89,14 +90,14 @@ class _Recount:
         self._supply: Iterator[Unit] = iter(units)
         self._progress = Progress(to_check=sum(unit.votes for unit in units))
 
-    def more(self) -> Sequence[Unit] | None:
+    def more(self) -> Sequence[Request] | None:
         unit = next(self._supply, None)
-        return None if unit is None else [unit]
+        return None if unit is None else [Request(unit)]
 
-    def deliver(self, unit: Unit, counts: Counts, seconds: float) -> Sequence[Unit]:
-        if not np.array_equal(counts, self._recorded[unit]):
-            self.different.append(unit)
-        self._progress.checked += unit.votes
+    def deliver(self, request: Request, counts: Counts, seconds: float) -> Sequence[Request]:
+        if not np.array_equal(counts, self._recorded[request.unit]):
+            self.different.append(request.unit)
+        self._progress.checked += request.unit.votes
         return ()
 
     def batch_done(self) -> None:

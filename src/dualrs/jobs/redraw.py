@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from dualrs.collect import Report
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadSetting, ForeignLedger
+from dualrs.jobs.model import Model
 from dualrs.jobs.opening import answers_of, fingerprints
 from dualrs.jobs.recount import recount
+from dualrs.sampling.collect import Report
 from dualrs.sampling.noise import FIRST_NOISE, NOISE, SHARED
-from dualrs.smoothed import SmoothedModel
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.rows import named
 
@@ -26,9 +26,7 @@ class Redrawn:
         return 1 - (1 - share) ** self.drawn
 
 
-def redraw(
-    model: SmoothedModel, dataset: Dataset, ledger: Ledger, count: int, *, report: Report | None = None
-) -> Redrawn:
+def redraw(model: Model, dataset: Dataset, ledger: Ledger, count: int, *, report: Report | None = None) -> Redrawn:
     """Draw ``count`` random units of a ledger again, with networks and data that must be those of its run.
 
     Guarantee: if a share f of the units was invented, the chance that none of them is found is at most (1 - f)^count,

@@ -5,19 +5,19 @@ from pathlib import Path
 
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadSetting, ForeignLedger
+from dualrs.jobs.model import Model
 from dualrs.jobs.recount import demand_same, model_name
-from dualrs.smoothed import SmoothedModel
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 from dualrs.votes import Stream
 
 # What decides no vote of a network that both runs have. Pixels and ids are in the fingerprint of the dataset, so its
 # name may differ; an earlier run with more votes begins with those of this one.
-_FREE_TO_DIFFER = ("rule", "alpha", "n", "sigmas", "sigma_e", "models", "identity", "dataset", "votes")
+_FREE_TO_DIFFER = ("scheme", "rule", "alpha", "n", "sigmas", "sigma_e", "models", "identity", "dataset", "votes")
 
 
 def reusable(
-    model: SmoothedModel, dataset: Dataset, path: Path, header: Header, indices: Sequence[int], reuse: Path
+    model: Model, dataset: Dataset, path: Path, header: Header, indices: Sequence[int], reuse: Path
 ) -> list[Stream]:
     """The streams of an earlier ledger that hold the votes this run would draw; refuses one without any.
 
@@ -29,7 +29,7 @@ def reusable(
         raise BadSetting("an adaptive run decides from vote to vote what it needs, and cannot take votes over")
     with Ledger.open(reuse) as old:
         old.trust_header()
-        if old.header.certifies != header.certifies or (not header.certifies and old.header.rule != header.rule):
+        if old.header.scheme.purpose is not header.scheme.purpose:
             raise ForeignLedger(f"{reuse} holds {old.header.contents}, which {header.contents} cannot be made from")
         if differences := old.header.differences(header, apart_from=_FREE_TO_DIFFER):
             raise ForeignLedger(
@@ -41,11 +41,11 @@ def reusable(
             )
         asked = {dataset.ids[i] for i in indices}
         streams, reasons = [], {}
-        for stream in header.streams.answers:
+        for stream in header.scheme.streams:
             if not header.plan.votes(stream.part):
                 continue
             name, kind = model_name(stream.stage, stream.sigma), f"the {stream.stage} at sigma {stream.sigma:g}"
-            if stream not in old.header.streams.answers:
+            if stream not in old.header.scheme.streams:
                 reasons[name] = f"it has no votes of {kind}"
             elif old.header.models[name] != header.models[name]:
                 reasons[name] = f"another network was {kind}"

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dualrs.certificates import check_predict
-from dualrs.collect import Report, collect
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadData, TooFewVotes
+from dualrs.jobs.model import Model
 from dualrs.jobs.opening import Asked, earlier_header, header_of, open_ledger, settled_seed, wanted_inputs
 from dualrs.jobs.recount import noise_of
 from dualrs.jobs.reuse import reusable, take_over
-from dualrs.policy import Policy, assign_policy, label_policy
-from dualrs.smoothed import Pool, RouterAlone, SmoothedModel
-from dualrs.storage.header import ASSIGNED, LABELS
+from dualrs.sampling.collect import Report, collect
+from dualrs.schemes import Assigned, Labels, Lesson
 from dualrs.storage.lease import Lease
 from dualrs.storage.ledger import Ledger
 from dualrs.theory.budget import ErrorBudget, smallest_n
@@ -20,7 +19,7 @@ from dualrs.votes import SamplingPlan
 
 
 def label_dataset(
-    model: Pool,
+    model: Model,
     dataset: Dataset,
     path: Path,
     *,
@@ -47,17 +46,17 @@ def label_dataset(
         raise TooFewVotes(f"n = {n} gives no radius at alpha = {alpha:g}, even if all votes agree; take n >= {needed}")
     with Lease(path) as lease:
         earlier = earlier_header(path, reuse)
-        asked = Asked(LABELS, alpha, plan, settled_seed(seed, [earlier]), indices, command)
+        asked = Asked(Labels.name, alpha, plan, settled_seed(seed, [earlier]), indices, command)
         header = header_of(model, dataset, asked, earlier)
         streams = [] if reuse is None else reusable(model, dataset, path, header, indices, reuse)
         with open_ledger(model, dataset, lease, header, indices, reuse=reuse, report=report) as ledger:
             taken = 0 if reuse is None else take_over(ledger, reuse, streams)
-            _collect_all(model, dataset, ledger, indices, label_policy(header.streams, plan), report)
+            _collect_all(model, dataset, ledger, indices, report)
     return taken
 
 
 def assign_dataset(
-    model: RouterAlone,
+    model: Model,
     dataset: Dataset,
     path: Path,
     *,
@@ -70,29 +69,30 @@ def assign_dataset(
 ) -> None:
     """Collect the votes of the router at sigma_e on the inputs at ``indices``; resumed like `certify_dataset`.
 
-    `dualrs.report.assigned` reads the sigma of each input from them. Labels are not needed.
+    `dualrs.training.assigned` reads the sigma of each input from them. Labels are not needed.
     """
     plan = SamplingPlan(0, n)
     check_predict(plan, alpha, stages=1)
     with Lease(path) as lease:
         earlier = earlier_header(path)
-        asked = Asked(ASSIGNED, alpha, plan, settled_seed(seed, [earlier]), indices, command)
+        asked = Asked(Assigned.name, alpha, plan, settled_seed(seed, [earlier]), indices, command)
         header = header_of(model, dataset, asked, earlier)
         with open_ledger(model, dataset, lease, header, indices, report=report) as ledger:
-            _collect_all(model, dataset, ledger, indices, assign_policy(header.streams, plan), report)
+            _collect_all(model, dataset, ledger, indices, report)
 
 
 def _collect_all(
-    model: SmoothedModel,
+    model: Model,
     dataset: Dataset,
     ledger: Ledger,
     indices: Sequence[int],
-    policy: Policy,
     report: Report | None,
 ) -> None:
     """Collect for a job whose product is the votes themselves."""
+    header = ledger.header
+    assert isinstance(header.scheme, Lesson), "such a run has no rule"
     inputs, done = wanted_inputs(dataset, indices, set(ledger.complete()))
     collect(
-        model.engine, inputs, policy, ledger.header.plan, noise_of(ledger.header),
+        model.engine, inputs, header.scheme.wanted(header.plan), header.plan, noise_of(header),
         finish=lambda input_id, tally, seconds: None, store=ledger, report=report, done=done,
     )  # fmt: skip

@@ -44,6 +44,10 @@ class NoisyModel:
         """Whether forward has a parameter named ``sigma``."""
         return takes_sigma(self.module)
 
+    def key(self, sigma: float) -> tuple[nn.Module, float | None]:
+        """What decides the answer to a noisy image: the module, and the sigma only if it is told."""
+        return self.module, sigma if self.takes_sigma else None
+
     @property
     def device(self) -> torch.device:
         """Where the parameters are; the CPU for a module without any."""

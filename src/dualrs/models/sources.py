@@ -1,62 +1,57 @@
-"""References to networks that are not Python objects: the zoo, files of weights, hubs, other projects' checkpoints."""
+"""What makes a network, other than Python code: the zoo, files of weights, hubs, other projects' checkpoints.
 
-from collections.abc import Callable
+Enters: the maker that a `Reference` names. Leaves: the network; or the maker's name with its path made absolute. To
+look at names does not import torch.
+"""
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from torch import nn
+from dualrs.references import anchored_object
+
+if TYPE_CHECKING:
+    from torch import nn
 
 FORMS = (
     "PATH.safetensors (weights that dualrs saved), transformers:FOLDER-OR-ID (a "
     "classifier), diffusers:FOLDER-OR-ID or openai:FILE.pt (denoisers)"
 )
+_WEIGHTS = ".safetensors"
 
 
-def open_network(reference: str, folder: Path) -> nn.Module | None:
-    """The network that a reference of one of `FORMS` names; None if it is of another form.
+def anchored_maker(maker: str, folder: Path) -> str:
+    """The same maker, a path made absolute; what may be a hub's id is a path if there is such a folder."""
+    scheme, _, place = maker.partition(":")
+    if maker.endswith(_WEIGHTS):
+        return str(folder / maker)
+    if place and (scheme == "openai" or (scheme in ("transformers", "diffusers") and (folder / place).exists())):
+        return f"{scheme}:{folder / place}"
+    return anchored_object(maker, folder)
 
-    Relative paths start at ``folder``. A hub's id is taken as a folder if there is one of that name.
-    """
-    if reference.endswith(".safetensors"):
+
+def open_network(maker: str, folder: Path) -> "nn.Module | None":
+    """The network that a maker of one of `FORMS` makes, paths from ``folder`` on; None if it is of another form."""
+    maker = anchored_maker(maker, folder)
+    scheme, colon, place = maker.partition(":")
+    if maker.endswith(_WEIGHTS):
         from dualrs.models.weights import load_weights
 
-        return load_weights(folder / reference)
-    scheme, colon, rest = reference.partition(":")
-    if not colon or scheme not in _SCHEMES:
-        return None
-    return _SCHEMES[scheme](rest, folder)
+        return load_weights(Path(maker))
+    match scheme + colon:
+        case "zoo:":
+            from dualrs.models.zoo import load
 
+            return load(place)
+        case "transformers:":
+            from dualrs.models.hub import load_classifier
 
-def _zoo(name: str, folder: Path) -> nn.Module:
-    from dualrs.models.zoo import load
+            return load_classifier(place)
+        case "diffusers:":
+            from dualrs.models.diffusion import load_diffusers
 
-    return load(name)
+            return load_diffusers(place)
+        case "openai:":
+            from dualrs.models.openai import load_openai
 
-
-def _transformers(source: str, folder: Path) -> nn.Module:
-    from dualrs.models.hub import load_classifier
-
-    return load_classifier(_here_or_hub(source, folder))
-
-
-def _diffusers(source: str, folder: Path) -> nn.Module:
-    from dualrs.models.diffusion import load_diffusers
-
-    return load_diffusers(_here_or_hub(source, folder))
-
-
-def _openai(path: str, folder: Path) -> nn.Module:
-    from dualrs.models.openai import load_openai
-
-    return load_openai(folder / path)
-
-
-def _here_or_hub(source: str, folder: Path) -> str | Path:
-    return folder / source if (folder / source).exists() else source
-
-
-_SCHEMES: dict[str, Callable[[str, Path], nn.Module]] = {
-    "zoo": _zoo,
-    "transformers": _transformers,
-    "diffusers": _diffusers,
-    "openai": _openai,
-}
+            return load_openai(Path(place))
+    return None

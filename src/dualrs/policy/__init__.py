@@ -1,34 +1,19 @@
-"""Which votes an input needs next: small state machines over streams, one per kind of job.
+"""How far to sample: to the planned end, or from look to look towards a target. Schemes say of which streams."""
 
-A policy is a generator: it yields the streams it wants next, each with the number of votes it wants of it in all, and
-is resumed when they are in the tally that it was given. Policies may look at votes; the engine, which only counts, may
-not.
-"""
-
-from dualrs.policy.adaptive import POLICY, adaptive_policy
-from dualrs.policy.fixed import (
-    Policy,
-    Wanted,
-    assign_policy,
-    certify_policy,
-    complete_policy,
-    label_policy,
-    predict_policy,
-)
+from dualrs.policy.adaptive import POLICY, going_on, next_look
+from dualrs.policy.hopes import Hopes
 from dualrs.policy.target import Grid, Target, Tolerance, read_target
+from dualrs.policy.whole import both_parts, whole
 
 __all__ = [
     "POLICY",
     "Grid",
-    "Policy",
+    "Hopes",
     "Target",
     "Tolerance",
-    "Wanted",
-    "adaptive_policy",
-    "assign_policy",
-    "certify_policy",
-    "complete_policy",
-    "label_policy",
-    "predict_policy",
+    "both_parts",
+    "going_on",
+    "next_look",
     "read_target",
+    "whole",
 ]

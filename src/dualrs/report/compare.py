@@ -6,18 +6,16 @@ Enters: ledgers and result tables of other projects, or methods made from them. 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.certificates import Certificates
 from dualrs.errors import BadSetting, BadTable
 from dualrs.report.accuracy import abstention, average_certified_radius, certified, certified_accuracy
 from dualrs.report.bootstrap import COVERAGE, RESAMPLES, paired_intervals
-from dualrs.report.methods import ENVELOPE, NO_METHOD, Method, envelope, fixed_sigmas, methods
+from dualrs.report.methods import ENVELOPE, NO_METHOD, Derived, envelope, fixed_sigmas, methods
 from dualrs.storage.database import MAGIC
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.peers import read_tsv
@@ -26,7 +24,6 @@ from dualrs.storage.verify import Report, silent
 from dualrs.theory.radius import RADII
 
 _SUFFIXES = (".ledger", ".tsv", ".txt", ".csv")  # others are parts of a name: sigma_0.25
-_Columns = TypeVar("_Columns", Results, Certificates)
 
 
 @dataclass(frozen=True)
@@ -71,14 +68,14 @@ class Comparison:
 class Gathered:
     """Methods of several files, by name, all on the same inputs in the same order, and notes about the files."""
 
-    methods: dict[str, Method]
+    methods: dict[str, Derived]
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class _File:
     path: Path
-    methods: dict[str, Method]
+    methods: dict[str, Derived]
     reported: bool  # a table of another project
 
     @property
@@ -136,7 +133,7 @@ def said_together(remarks: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{', '.join(several)}: {remark}" for remark, several in names.items()]
 
 
-def compare(found: Mapping[str, Method], radii: Sequence[float] = RADII, baseline: str | None = None) -> Comparison:
+def compare(found: Mapping[str, Derived], radii: Sequence[float] = RADII, baseline: str | None = None) -> Comparison:
     """Tabulate methods on the same inputs in the same order; differences are against the method named ``baseline``."""
     if baseline is not None and baseline not in found:
         raise BadSetting(f"there is no method {baseline!r} to compare with; the methods are {', '.join(found)}")
@@ -175,9 +172,9 @@ def _differences(ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> tuple[Di
     return tuple(Difference(*map(float, three)) for three in zip(values, *ends, strict=True))
 
 
-def _envelopes(found: Mapping[str, Method], radii: Sequence[float]) -> Iterator[Row]:
+def _envelopes(found: Mapping[str, Derived], radii: Sequence[float]) -> Iterator[Row]:
     """A row for each ledger of which several fixed sigmas are shown."""
-    ledgers: dict[str, list[Method]] = {}
+    ledgers: dict[str, list[Derived]] = {}
     for name, method in found.items():
         prefix, slash, _ = name.rpartition("/")
         ledgers.setdefault(prefix + slash, []).append(method)
@@ -203,8 +200,8 @@ def _names_of_files(paths: Sequence[Path]) -> list[str]:
     return [str(path) if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]
 
 
-def _as_reported(name: str, results: Results) -> Method:
-    return Method(
+def _as_reported(name: str, results: Results) -> Derived:
+    return Derived(
         name,
         "as reported",
         "as its authors say: a table has no votes to derive it from",
@@ -277,17 +274,11 @@ def _same_sets(keys: Sequence[Sequence[str]]) -> bool:
     return all(len(set(own)) == len(own) and set(own) == set(keys[0]) for own in keys)
 
 
-def _in_order(method: Method, order: NDArray[np.int64]) -> Method:
+def _in_order(method: Derived, order: NDArray[np.int64]) -> Derived:
     votes = method.votes_per_input
     return replace(
         method,
-        results=_taken(method.results, order),
-        certificates=None if method.certificates is None else _taken(method.certificates, order),
+        results=method.results.rows(order),
+        certificates=None if method.certificates is None else method.certificates.rows(order),
         votes_per_input=votes[order] if len(votes) else votes,
     )
-
-
-def _taken(columns: _Columns, order: NDArray[np.int64]) -> _Columns:
-    held: dict[str, Any] = {f.name: getattr(columns, f.name) for f in fields(columns)}
-    taken: dict[str, Any] = {name: None if column is None else column[order] for name, column in held.items()}
-    return type(columns)(**taken)

@@ -9,20 +9,18 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dualrs.certificates import Certificates
-from dualrs.certificates.cohen import cohen
-from dualrs.certificates.selection import Indices, candidate_and_class, top
+from dualrs.certificates.selection import Indices
 from dualrs.errors import BadTable, UnusableVotes
-from dualrs.report.labels import read_labels
-from dualrs.storage.header import LABELS
+from dualrs.schemes import Labels
+from dualrs.schemes.scheme import COHEN
 from dualrs.storage.ledger import Ledger
-from dualrs.storage.results import UNLABELLED, Sampled, read_sampled
+from dualrs.storage.results import UNLABELLED, Sampled, demand_certificates, read_sampled
 from dualrs.theory.bounds import Floats, lower
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import gaussian_radius
-from dualrs.votes import AcesVotes, DualVotes, Votes
 
 NONE = -1  # the best sigma of an input that no sigma certifies
 
@@ -56,32 +54,6 @@ class Ecdf:
     def _before(self, value: float, side: Literal["left", "right"]) -> float:
         place = int(np.searchsorted(self.values, value, side=side))
         return float(self.share[place - 1]) if place else 0.0
-
-
-def experts(sampled: Sampled) -> tuple[Votes, ...]:
-    """Class votes, sigma by sigma."""
-    votes = sampled.votes
-    if isinstance(votes, DualVotes):
-        return votes.experts
-    return (votes.classifier,) if isinstance(votes, AcesVotes) else (votes,)
-
-
-def complete(sampled: Sampled) -> NDArray[np.bool_]:
-    """On which inputs every expert voted, selection and estimation; shape (inputs,)."""
-    asked = [(e.selection.sum(axis=1) > 0) & (e.sampled > 0) for e in experts(sampled)]
-    return np.asarray(np.all(asked, axis=0))
-
-
-def choice(sampled: Sampled) -> tuple[Indices, Indices]:
-    """The number of the sigma that the selection votes choose for each input, and the class under it.
-
-    With a core network there is one sigma, whose class may be without votes where the core answers.
-    """
-    votes = sampled.votes
-    if isinstance(votes, DualVotes):
-        return candidate_and_class(votes)
-    only = np.zeros(len(sampled.ids), dtype=np.int64)
-    return only, votes.classifier.selection.argmax(axis=1) if isinstance(votes, AcesVotes) else top(votes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,17 +96,18 @@ def fixed_radii(ledger: Ledger, alpha: float | None = None) -> FixedRadii:
     A ledger of labels gives the radius of the true class. Without a label the class that a sigma selects counts as
     right.
     """
-    if ledger.header.rule == LABELS:
-        labels = read_labels(ledger, alpha)
-        return FixedRadii(labels.ids, labels.sigmas, labels.radii, None)
+    sampled, level = read_sampled(ledger), ledger.header.alpha if alpha is None else alpha
+    if isinstance(sampled.scheme, Labels):
+        radii = sampled.scheme.radii(sampled.votes, sampled.label, level)
+        return FixedRadii(tuple(sampled.ids.tolist()), sampled.scheme.sigmas, radii, None)
+    demand_certificates(ledger)
     demand_fixed_n(ledger, "a comparison of sigmas")
-    sampled = read_sampled(ledger)
-    if missing := int((~complete(sampled)).sum()):
+    if missing := int((~sampled.complete).sum()):
         raise UnusableVotes(
             f"{ledger.path} lacks votes of some sigma on {missing} of {len(sampled.ids)} inputs, so the sigmas cannot "
             "be compared; collect them in another ledger with `dualrs certify --all-votes`"
         )
-    return compare_sigmas(sampled, ledger.header.alpha if alpha is None else alpha)
+    return compare_sigmas(sampled, level)
 
 
 def demand_fixed_n(ledger: Ledger, what: str) -> None:
@@ -148,13 +121,13 @@ def demand_fixed_n(ledger: Ledger, what: str) -> None:
 
 def compare_sigmas(sampled: Sampled, alpha: float) -> FixedRadii:
     """`fixed_radii` of votes that are complete."""
-    columns = []
-    for expert in experts(sampled):
-        found = cohen(expert, alpha)
+    columns, view = [], sampled.view
+    for expert in view.experts:
+        found = COHEN.certify(expert, alpha)
         right = (found.prediction == sampled.label) | (sampled.label == UNLABELLED)
         columns.append(np.where(right, found.radius, 0.0))
-    chosen = choice(sampled)[0] if isinstance(sampled.votes, DualVotes) else None
-    sigmas = tuple(expert.sigma for expert in experts(sampled))
+    chosen = view.chosen if sampled.scheme.routes else None
+    sigmas = tuple(expert.sigma for expert in view.experts)
     return FixedRadii(tuple(sampled.ids.tolist()), sigmas, np.stack(columns, axis=1), chosen)
 
 
@@ -174,9 +147,9 @@ def p_a(sampled: Sampled) -> Floats:
     Without a label, those that name the class which the selection votes chose. Inputs on which the classifier did not
     vote, as a core network answers them, are left out.
     """
-    chosen, selected = choice(sampled)
-    truth = np.where(sampled.label == UNLABELLED, selected, sampled.label)
-    counts = np.stack([e.estimation for e in experts(sampled)])[chosen, np.arange(len(truth))]
+    view = sampled.view
+    truth = np.where(sampled.label == UNLABELLED, view.selected, sampled.label)
+    counts = np.stack([e.estimation for e in view.experts])[view.chosen, np.arange(len(truth))]
     given, total = np.take_along_axis(counts, truth[:, None], axis=1)[:, 0], counts.sum(axis=1)
     return np.asarray(given[total > 0] / total[total > 0])
 

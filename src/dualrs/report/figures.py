@@ -132,7 +132,7 @@ def draw_penalty(path: Path, title: str = "") -> None:
 
 def draw_why(why: Why, path: Path, copies: Copies | None = None, names: Sequence[str] | None = None) -> None:
     """Draw one input's radius explained: its images if there are any, the votes as bars, the radii, the limit."""
-    stages = (["router"] if why.router is not None else []) + [f"sigma {s:g}" for s in why.sigmas]
+    stages = (["router"] if why.seen.router is not None else []) + [f"sigma {s:g}" for s in why.scheme.sigmas]
     pictures = _picture_rows(why, copies)
     rows = len(pictures) + 2
     with _canvas(path, (2.1 * len(stages) + 0.6, 1.7 * rows + 0.5)) as figure:
@@ -174,7 +174,7 @@ def _picture_rows(why: Why, copies: Copies | None) -> list[tuple[str, list[NDArr
     """Rows of images, a column per stage: the input, its noisy copies, its denoised copies."""
     if copies is None:
         return []
-    stages = len(why.sigmas) + (why.router is not None)
+    stages = len(why.scheme.sigmas) + (why.seen.router is not None)
     rows: list[tuple[str, list[NDArray[np.uint8] | None]]] = [("input", [copies.image, *[None] * (stages - 1)])]
     for kind, images in (("noisy", copies.noisy), ("denoised", copies.denoised)):
         if any(image is not None for image in images):
@@ -184,9 +184,9 @@ def _picture_rows(why: Why, copies: Copies | None) -> list[tuple[str, list[NDArr
 
 def _bars(why: Why, names: Sequence[str] | None) -> Iterator[dict[str, float]]:
     """Shares of votes by answer, for the router and for each sigma; empty where it was not sampled."""
-    if why.router is not None:
-        yield {route: count / why.router.sum() for route, count in zip(why.routes, why.router, strict=True)}
-    for counts in why.experts:
+    if (router := why.seen.router) is not None:
+        yield {route: count / router.sum() for route, count in zip(why.scheme.route_names, router, strict=True)}
+    for counts in why.seen.experts:
         yield {} if counts is None else {n: k / counts.sum() for n, k in top_classes(counts, names)}
 
 

@@ -7,20 +7,19 @@ limits the certificate.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.certificates import ABSTAIN, Certificate, Outcome, aces_threshold, rule
+from dualrs.certificates import Certificate, Rule
 from dualrs.certificates.aces import CORE
-from dualrs.certificates.certificate import CLASS, ROUTER
-from dualrs.report.diagnostics import choice, compare_sigmas, complete, experts
+from dualrs.certificates.certificate import ROUTER
+from dualrs.report.diagnostics import compare_sigmas
+from dualrs.schemes import Scheme, Seen
 from dualrs.storage.ledger import Ledger
-from dualrs.storage.results import UNLABELLED, Sampled, read_sampled
-from dualrs.theory.radius import round_down
-from dualrs.votes import AcesVotes, Counts, DualVotes
+from dualrs.storage.results import UNLABELLED, Sampled, demand_certificates, read_sampled
+from dualrs.votes import Counts
 
 Image = NDArray[np.uint8]  # (channels, height, width)
 
@@ -46,33 +45,23 @@ class Copies(NamedTuple):
 class Why:
     """One input: its certificate, the votes behind it, and what each sigma alone would give.
 
-    ``router`` and ``experts`` are estimation counts, None where nobody was asked. ``selected`` is the class that the
-    certificate is about, also where it abstains. ``fixed`` has the radius of each sigma alone for the true class,
-    None if some sigma did not vote. Under rule `aces` the router is the selector, with its ``thresholds``;
-    ``threshold`` is the one of the rule, and ``core`` the class of the core network, None if it was not asked.
+    ``seen`` has the estimation counts of the router, if there is one, and of the experts. ``fixed`` has the radius of
+    each sigma alone for the true class, None if some sigma did not vote. ``core`` is the class of a core network, None
+    if it was not asked.
     """
 
     id: str
     index: int
     label: int | None
-    certificate: Certificate
-    selected: int
-    sigmas: tuple[float, ...]
-    router: Counts | None
-    experts: tuple[Counts | None, ...]
+    scheme: Scheme[Any]
+    seen: Seen
     fixed: tuple[float, ...] | None
-    thresholds: tuple[float, ...] = ()
-    threshold: float = 0.0
     core: int | None = None
 
     @property
-    def routes(self) -> tuple[str, ...]:
-        """What the answers of the router mean."""
-        if not self.thresholds:
-            return tuple(f"sigma {sigma:g}" for sigma in self.sigmas)
-        ends = [f"{t:g}" for t in self.thresholds]
-        between = (f"entropy {low} to {high}" for low, high in pairwise(ends))
-        return f"entropy up to {ends[0]}", *between, f"entropy above {ends[-1]}"
+    def certificate(self) -> Certificate:
+        """What is claimed."""
+        return self.seen.certificate
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -81,7 +70,7 @@ class Why:
         claimed = not self.certificate.abstained
         passed = {
             LIMITED_BY_ROUTER: limit == ROUTER,
-            LIMITED_BY_RIVAL: limit not in (CLASS, ROUTER, CORE),
+            LIMITED_BY_RIVAL: self.certificate.rival is not None,
             BY_CORE: limit == CORE,
             ABSTAINED: not claimed,
             MISROUTED: self.best is not None and self.best != self.certificate.sigma_c,
@@ -94,109 +83,61 @@ class Why:
         """The sigma with the largest radius, the chosen one among equals; None if not known or if no sigma has one."""
         if self.fixed is None or max(self.fixed) <= 0:
             return None
-        chosen = self.sigmas.index(self.certificate.sigma_c)
+        sigmas = self.scheme.sigmas
+        chosen = sigmas.index(self.certificate.sigma_c)
         if self.fixed[chosen] == max(self.fixed):
             return self.certificate.sigma_c
-        return self.sigmas[self.fixed.index(max(self.fixed))]
+        return sigmas[self.fixed.index(max(self.fixed))]
 
     def radii(self) -> dict[str, float]:
         """The radii behind the certificate by name, none below zero; then those of ``fixed``."""
         found = {"certified": self.certificate.radius, "class": max(self.certificate.r_c, 0.0)}
-        if self.router is not None:
+        if self.seen.router is not None:
             found["routing"] = max(self.certificate.r_sigma, 0.0)
-            for sigma, radius in zip(self.sigmas, self.fixed or (), strict=False):
-                found[f"sigma {sigma:g} alone" if self.label is None else f"label at sigma {sigma:g}"] = radius
+        for sigma, radius in zip(self.scheme.sigmas, self.fixed or (), strict=False):
+            found[f"sigma {sigma:g} alone" if self.label is None else f"label at sigma {sigma:g}"] = radius
         return found
 
     def reason(self, names: Sequence[str] | None = None) -> str:
         """What limits the certificate, in a sentence or two."""
-        certificate = self.certificate
-        if self.thresholds and certificate.outcome is Outcome.ROUTER_UNDECIDED:
-            return f"It abstains: {self._routed}, which is too few to show who answers."
-        if self.by_core:
-            return f"The core network answers, without noise and so without a radius: {self._routed}."
-        sigma, counts = f"sigma {certificate.sigma_c:g}", self.experts[self.sigmas.index(certificate.sigma_c)]
-        assert counts is not None, "the chosen expert voted"
-        y = class_name(self.selected, names)
-        for_class = f"{counts[self.selected]:,} of {counts.sum():,} votes under {sigma} are for {y}"
-        if certificate.outcome is Outcome.CLASS_UNDECIDED:
-            return f"It abstains: {for_class}, which is too few to show that it wins."
-        class_holds = f"under {sigma} the class stands up to {round_down(certificate.r_c)}"
-        if self.router is None:
-            return f"The class limits it: {for_class}; beyond {round_down(certificate.r_c)} another class might win."
-        if certificate.outcome is Outcome.ROUTER_UNDECIDED:
-            return f"It abstains: {self._routed}, and the true answer might be {self._doubt}; {class_holds}."
-        beyond = round_down(certificate.r_sigma)
-        if certificate.limited_by == CLASS:
-            return (
-                f"The class limits it: {for_class}; beyond {round_down(certificate.r_c)} another class might win. "
-                f"A change of the routing does no harm up to {beyond}."
-            )
-        return (
-            f"The routing limits it: {self._routed}; beyond {beyond} it might answer {self._doubt}. Yet {class_holds}."
-        )
-
-    @property
-    def by_core(self) -> bool:
-        """Whether the core network is selected, and no sigma."""
-        return self.certificate.sigma_c == 0
-
-    @property
-    def _routed(self) -> str:
-        """How many votes of the router are for its choice."""
-        assert self.router is not None
-        total = self.router.sum()
-        if not self.thresholds:
-            chosen = self.router[self.sigmas.index(self.certificate.sigma_c)]
-            return f"{chosen:,} of {total:,} votes of the router are for sigma {self.certificate.sigma_c:g}"
-        below = self.router[: self.thresholds.index(self.threshold) + 1].sum()
-        chosen, what = (total - below, "above") if self.by_core else (below, "up to")
-        return f"{chosen:,} of {total:,} votes of the selector find an entropy {what} {self.threshold:g}"
-
-    @property
-    def _doubt(self) -> str:
-        """What else the router might answer."""
-        if self.thresholds:
-            return "with the core network, which has no radius"
-        if self.certificate.limited_by in (CLASS, ROUTER):
-            return "another sigma"
-        return f"sigma {self.certificate.limited_by.removeprefix('rival ')}, where another class might win"
+        return self.scheme.reason(self.seen, lambda number: class_name(number, names))
 
 
 def explain(ledger: Ledger, rule_name: str | None = None, alpha: float | None = None) -> list[Why]:
     """Why each concluded input has its radius, under the run's own rule and alpha unless others are given."""
-    level = ledger.header.alpha if alpha is None else alpha
-    return explain_votes(read_sampled(ledger), rule_name or ledger.header.rule, level)
+    demand_certificates(ledger)
+    header = ledger.header
+    rule = header.own_rule if rule_name is None else header.scheme.own_rule(rule_name)
+    return explain_votes(read_sampled(ledger), rule, header.alpha if alpha is None else alpha)
 
 
-def explain_votes(sampled: Sampled, rule_name: str, alpha: float) -> list[Why]:
+def explain_votes(sampled: Sampled, rule: Rule[Any], alpha: float) -> list[Why]:
     """`explain`, from votes that are read already."""
-    votes, asked = sampled.votes, experts(sampled)
-    certificates = rule(rule_name).certify(votes, alpha)
-    _, selected = choice(sampled)
-    router = core = fixed = None
-    if isinstance(votes, DualVotes):
-        router = votes.router
-        if complete(sampled).all() and not router.plan.adaptive:
-            fixed = compare_sigmas(sampled, alpha).radii
-    elif isinstance(votes, AcesVotes):
-        router = votes.selector
-        core = np.where(votes.core.any(axis=1), votes.core.argmax(axis=1), ABSTAIN)
-        selected = np.where(certificates.sigma_c > 0, selected, core)
+    view, certificates = sampled.view, rule.certify(sampled.votes, alpha)
+    fixed = None
+    if len(view.experts) > 1 and sampled.complete.all() and not view.experts[0].plan.adaptive:
+        fixed = compare_sigmas(sampled, alpha).radii
+    # The class that the selection votes choose at the sigma of the certificate; a core network has none.
+    place = np.array([e.sigma for e in view.experts])[:, None] == certificates.sigma_c
+    at_sigma = np.stack([e.selection.argmax(axis=1) for e in view.experts])
+    selected = at_sigma[place.argmax(axis=0), np.arange(len(certificates))]
+    if view.core is not None:
+        selected = np.where(certificates.sigma_c > 0, selected, view.core)
     return [
         Why(
             id=str(sampled.ids[i]),
             index=int(sampled.index[i]),
             label=None if sampled.label[i] == UNLABELLED else int(sampled.label[i]),
-            certificate=certificates[i],
-            selected=int(selected[i]),
-            sigmas=tuple(expert.sigma for expert in asked),
-            router=None if router is None else router.estimation[i],
-            experts=tuple(expert.estimation[i] if expert.estimation[i].any() else None for expert in asked),
+            scheme=sampled.scheme,
+            seen=Seen(
+                certificates[i],
+                int(selected[i]),
+                None if view.router is None else view.router.estimation[i],
+                tuple(expert.estimation[i] if expert.estimation[i].any() else None for expert in view.experts),
+                rule,
+            ),
             fixed=None if fixed is None else tuple(fixed[i].tolist()),
-            thresholds=votes.thresholds if isinstance(votes, AcesVotes) else (),
-            threshold=aces_threshold(rule_name) if isinstance(votes, AcesVotes) else 0.0,
-            core=None if core is None or core[i] == ABSTAIN else int(core[i]),
+            core=None if view.core is None or view.core[i] < 0 else int(view.core[i]),
         )
         for i in range(len(sampled.ids))
     ]

@@ -1,79 +1,20 @@
-"""How votes are packed: orders wait in lanes, runs of votes make batches, and noise fills the rows.
+"""Batches: noise is drawn by threads, ahead of time, and fills the rows.
 
-Enters: units of votes for one network. Leaves: batches of one fixed shape, as integer pixels plus noise.
+Enters: the runs of votes that a batch is packed from. Leaves: batches of one fixed shape, as integer pixels plus noise.
 """
 
 import math
-from collections import deque
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from dualrs.data.images import Pixels
-from dualrs.models.noisy import NoisyModel
+from dualrs.sampling.lanes import Run
 from dualrs.sampling.noise import Int16s, NoiseSource, draw_block
-from dualrs.votes import BLOCK, Counts, Purpose, Stream, Unit
+from dualrs.votes import BLOCK, Purpose, Stream, Unit
 
 _TRIAL = NoiseSource(Purpose.TRIAL, seed=0)
-
-
-@dataclass
-class Ballot:
-    """A unit of votes that is being counted."""
-
-    unit: Unit
-    counts: Counts
-
-
-@dataclass
-class Order:
-    """Noisy copies on their way through batches, and the units that are voted on them, one for each network.
-
-    ``unit`` says which copies, by the stream whose noise they have.
-    """
-
-    unit: Unit
-    ballots: list[Ballot]
-    asked: int = 0  # votes packed into batches
-    counted: int = 0
-    seconds: float = 0.0
-
-
-@dataclass
-class Run:
-    """Votes ``first`` to ``last`` (exclusive) of an order, in consecutive rows of a batch."""
-
-    order: Order
-    first: int
-    last: int
-
-
-@dataclass
-class Lane:
-    """Orders for one network, or for several that vote on the same copies, in order of arrival."""
-
-    models: tuple[NoisyModel, ...]
-    sigma: float
-    orders: deque[Order] = field(default_factory=deque)
-    waiting: int = 0  # votes not yet packed
-
-
-def pack(lane: Lane, batch_size: int) -> list[Run]:
-    """Take up to a batch of votes from the head of a lane."""
-    runs: list[Run] = []
-    room = batch_size
-    while room and lane.orders:
-        order = lane.orders[0]
-        take = min(room, order.unit.votes - order.asked)
-        first = order.unit.start + order.asked
-        runs.append(Run(order, first, first + take))
-        order.asked += take
-        lane.waiting -= take
-        room -= take
-        if order.asked == order.unit.votes:
-            lane.orders.popleft()
-    return runs
 
 
 @dataclass

@@ -1,61 +1,128 @@
-"""What counts votes: an engine in this process, or whatever takes its place.
+"""Counting: the networks of a panel answer noisy copies, batch by batch, and their answers are counted.
 
-Enters: the settings of a run, an image to try the networks on, a `Work`. Leaves: the counts of its units.
+Enters: engines, the members of a panel, and a `Work` that asks them for units of votes. Leaves: the counts of each.
+
+A batch takes what a lane holds, from as many inputs, sigmas and stages as needed; new inputs are begun only when no
+lane can fill a batch. Every batch has one fixed shape, the last one padded, because kernels may round differently for
+another shape. Noise is addressed (see `noise`), so votes do not depend on any of this. Threads draw it while the
+network runs on an earlier batch. On the CPU no input is begun for the sake of that: those begun come to an end sooner.
 """
 
-from collections.abc import Mapping
-from typing import Protocol, Self
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from dualrs.data.images import Pixels
-from dualrs.models.noisy import NoisyModel
-from dualrs.sampling.engine import Slot, Work
-from dualrs.sampling.noise import NoiseSource
+from dualrs.errors import BadSetting, NonFiniteLogits
+from dualrs.models.denoise import answer_together
+from dualrs.sampling.batches import NoiseRows, Piece
+from dualrs.sampling.lanes import Lane, Lanes, Order, Run
+from dualrs.sampling.machine import Machine
+from dualrs.sampling.noise import Int16s, NoiseSource
+from dualrs.sampling.preflight import check_finite
+from dualrs.sampling.work import Work
+from dualrs.votes import BLOCK
+
+if TYPE_CHECKING:
+    from dualrs.sampling.engine import Engine
+
+_AHEAD = 3  # batches that are packed, and their noise drawn, before the network wants them
+_MOST_THREADS = 8  # that draw noise; fewer where torch has a smaller share of the cores
 
 
-class Counting(Protocol):
-    """The side of an `Engine` that a run sees."""
+def count(panel: Sequence["Engine"], work: Work, source: NoiseSource) -> None:
+    """Count every unit that a work asks of the members of a panel, until it asks no more, on noise of one source.
 
-    @property
-    def models(self) -> Mapping[Slot, NoisyModel]:
-        """The network that votes at each stage and sigma."""
+    Units that several members want of the same noisy copies at the same time are voted on together: the copies are
+    drawn, and denoised, once.
+    """
+    machine = _machine_of(panel)
+    lanes = Lanes(panel)
+    ahead: deque[tuple[Lane, list[Run], list[Piece]]] = deque()
+    threads = min(_MOST_THREADS, torch.get_num_threads())
 
-    @property
-    def answers(self) -> Mapping[Slot, int]:
-        """How many different answers each has; known once they were tried."""
+    with ThreadPoolExecutor(threads, thread_name_prefix="dualrs-noise") as pool:
+        noise = NoiseRows(source, machine.batch_size, pool)
+        try:
+            while True:
+                while len(ahead) < _AHEAD and (lane := _next_lane(lanes, work, machine, under_way=bool(ahead))):
+                    runs = lane.pack(machine.batch_size)
+                    images = [work.pixels(run.order.unit.input_id) for run in runs]
+                    ahead.append((lane, runs, noise.order(runs, images)))
+                if not ahead:
+                    return
+                lane, runs, pieces = ahead.popleft()
+                rows, shape = noise.fill(pieces), pieces[0].image.shape
+                began = time.perf_counter()
+                answers = _answers(machine, lane, runs, rows, shape)
+                for order in _finished(runs, answers, time.perf_counter() - began):
+                    for ballot in order.ballots:
+                        lanes.add(work.deliver(ballot.request, ballot.counts, order.seconds / len(order.ballots)))
+                work.batch_done()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
-    @property
-    def batch_size(self) -> int:
-        """The shape of every batch; settled once the networks were tried."""
 
-    @property
-    def dtype(self) -> str:
-        """The number format of the networks."""
+def _machine_of(panel: Sequence["Engine"]) -> Machine:
+    """The machine of the first; refuses networks that cannot vote, or not beside those of the first."""
+    first = panel[0].machine
+    for engine in panel:
+        for model in engine.models.values():
+            model.demand_eval()
+        ours, theirs = ((m.batch_size, m.dtype, m.device) for m in (engine.machine, first))
+        if ours != theirs:
+            raise BadSetting(
+                "models that vote together need one batch size, precision and device; got "
+                f"{' '.join(map(str, theirs))} and {' '.join(map(str, ours))}"
+            )
+    return first
 
-    @property
-    def compile(self) -> bool:
-        """Whether torch compiles them."""
 
-    @property
-    def device(self) -> torch.device:
-        """Where the networks run."""
+def _next_lane(lanes: Lanes, work: Work, machine: Machine, *, under_way: bool) -> Lane | None:
+    """The lane to take the next batch from: one that fills it or, when no input is left, the fullest."""
+    may_begin = not under_way or machine.device.type != "cpu"
+    while not (full := lanes.fullest(machine.batch_size)):
+        requests = work.more() if may_begin else None
+        if requests is None:
+            break
+        lanes.add(requests)
+    # What is under way may bring more units.
+    return full if full or under_way else lanes.fullest(1)
 
-    @property
-    def noise(self) -> str:
-        """The name of the noise: its algorithm, and whether the stages share it."""
 
-    def keep_shape(self, batch_size: int) -> None:
-        """Take the batch size of a run that was begun earlier; it must fit."""
+def _answers(
+    machine: Machine, lane: Lane, runs: Sequence[Run], rows: Int16s, shape: tuple[int, ...]
+) -> list[NDArray[np.int64]]:
+    """What each of the lane's networks answers to each row of a batch; an error names the inputs it is about."""
+    try:
+        with machine.settled():
+            tables = answer_together(lane.models, machine.images(rows, shape), lane.sigma)
+            for model, logits in zip(lane.models, tables, strict=True):
+                check_finite(logits, model.name)
+            return [logits.argmax(dim=1).cpu().numpy() for logits in tables]
+    except NonFiniteLogits as error:
+        asked = np.repeat([run.order.unit.input_id for run in runs], [run.votes for run in runs])
+        bad = ~torch.isfinite(torch.cat(tables, dim=1)).all(dim=1).cpu().numpy()[: len(asked)]
+        raise NonFiniteLogits(f"{error}, of input {', '.join(sorted(set(asked[bad]))[:5])}") from error
 
-    def keep_noise(self, noise: str) -> None:
-        """Share no copies if a run that was begun earlier does not."""
 
-    def prepare(self, pixels: Pixels) -> None:
-        """Try the networks on one image, once; refuse what would make votes meaningless."""
-
-    def identify(self, first: Pixels) -> Mapping[Slot, str]:
-        """For each stage and sigma a hash of what its network answers to trial copies of this and of fixed images."""
-
-    def run(self, work: Work, source: NoiseSource, *others: Self) -> None:
-        """Count every unit that a work names; ``others`` are of its own kind, for the members 1, 2, ... of units."""
+def _finished(runs: Sequence[Run], answers: Sequence[NDArray[np.int64]], seconds: float) -> list[Order]:
+    """Count the answers to a batch, which took so many seconds; return the orders that are complete."""
+    per_row = seconds / sum(run.votes for run in runs)
+    row = 0
+    for run in runs:
+        order, votes = run.order, run.votes
+        blocks = (np.arange(run.first, run.last) - order.unit.start) // BLOCK
+        for ballot, given in zip(order.ballots, answers, strict=True):
+            counts = ballot.counts
+            flat = blocks * counts.shape[1] + given[row : row + votes]
+            counts += np.bincount(flat, minlength=counts.size).reshape(counts.shape)
+        order.counted += votes
+        order.seconds += votes * per_row
+        row += votes
+    return [run.order for run in runs if run.order.counted == run.order.unit.votes]

@@ -1,21 +1,43 @@
-"""What networks are tried on so that they are known again: noisy copies that every run of a model draws alike.
+"""How networks are known again: by what they answer to noisy copies that every run of a model draws alike.
 
-Enters: an image. Leaves: copies of it and of a few fixed images of its shape, as integer pixels plus noise. A hash of
-what a network answers to them tells it from another one whose name, printed form and weights are the same.
+Enters: networks and an image. Leaves: for each network a hash of its answers to copies of that image and of a few fixed
+ones of its shape, which tells it from another one whose name, printed form and weights are the same.
 """
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from dualrs.data.images import Pixels
+from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.batches import noisy_copies
+from dualrs.sampling.machine import Machine
 from dualrs.sampling.noise import Int16s
-from dualrs.votes import Stream
+from dualrs.sampling.work import Slot
+from dualrs.votes import Part, Stream
 
 COPIES = 64  # of each image, for each stage and sigma
 
 _KEY = 0x6475616C7273  # of the image of random pixels
+
+
+def identify(machine: Machine, models: Mapping[Slot, NoisyModel], first: Pixels) -> dict[Slot, str]:
+    """For each stage and sigma a hash of what its network answers to trial copies of fixed images and of one more.
+
+    Equal for two networks that answer alike, whatever they are called. Logits that are not finite are an answer too:
+    this is no vote.
+    """
+    found = {}
+    for (stage, sigma), model in models.items():
+        digest = hashlib.blake2b(digest_size=16)
+        for rows, count in trial_batches(first, Stream(stage, Part.SELECTION, sigma), machine.batch_size):
+            with machine.settled():
+                logits = model(machine.images(rows, first.shape), sigma)[:count]
+                answers = logits.argmax(dim=1).where(logits.isfinite().all(dim=1), -1)
+            digest.update(answers.cpu().numpy().astype("<i8").tobytes())
+        found[stage, sigma] = digest.hexdigest()
+    return found
 
 
 def trial_images(first: Pixels) -> list[Pixels]:

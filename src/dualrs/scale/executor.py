@@ -4,17 +4,15 @@ Enters: what the engine would be told. Leaves: what it would say, once the worke
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 
 from dualrs.data.images import Pixels
-from dualrs.errors import BadSetting
 from dualrs.models.noisy import NoisyModel
-from dualrs.sampling.counting import Counting
-from dualrs.sampling.engine import Slot, Work
 from dualrs.sampling.noise import NoiseSource
+from dualrs.sampling.work import Counting, Slot, Work
 from dualrs.scale.parcels import Ready, Settings
 
 if TYPE_CHECKING:
@@ -92,12 +90,7 @@ class Executor:
         """For each stage and sigma a hash of what its network answers to trial copies of this and of fixed images."""
         return self._workers.identify(self, first)
 
-    def run(self, work: Work, source: NoiseSource, *others: "Executor") -> None:
-        """Count every unit that the work names, until it names no more, on noise of one source.
-
-        ``others`` belong to further models, the members 1, 2, ... of units, and have the same workers. Inputs that
-        cannot be counted are set aside; at the end, when all others are recorded, one error names them.
-        """
-        if len(settings := {(e.batch_size, e.dtype) for e in (self, *others)}) > 1:
-            raise BadSetting(f"models that vote together need one batch size and precision; got {sorted(settings)}")
-        self._workers.run(work, source, (self, *others))
+    @property
+    def counter(self) -> Callable[[Sequence["Executor"], Work, NoiseSource], None]:
+        """What counts for it, alone or beside others: its workers."""
+        return self._workers.count

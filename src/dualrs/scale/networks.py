@@ -15,7 +15,7 @@ from typing import Any
 
 from dualrs.errors import BadModel, first_line
 from dualrs.models.noisy import NoisyModel
-from dualrs.sampling.engine import Slot
+from dualrs.sampling.work import Slot
 
 Models = Mapping[Slot, NoisyModel]
 

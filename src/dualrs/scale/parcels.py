@@ -1,6 +1,6 @@
-"""What travels between the driver and its workers: units out, counts back, as a few flat arrays each.
+"""What travels between the driver and its workers: requests out, counts back, as a few flat arrays each.
 
-Enters: units and the images of their inputs; at the worker, counts. Leaves: the same on the other side.
+Enters: requests and the images of their inputs; at the worker, counts. Leaves: the same on the other side.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,40 +10,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrs.data.images import Pixels
-from dualrs.sampling.engine import Slot
 from dualrs.sampling.noise import NoiseSource
+from dualrs.sampling.work import Request, Slot
 from dualrs.votes import Counts, Stream, Unit
 
 Answers = Mapping[Slot, int]  # how many different answers the network of each stage and sigma has
+Panel = tuple[int, ...]  # whose networks the members are, by the numbers of executors
 
 
 class Parcel(NamedTuple):
-    """Units on some inputs, on their way to a worker."""
+    """Requests about some inputs, on their way to a worker."""
 
     source: NoiseSource
-    panel: tuple[int, ...]  # whose networks the members of units are
+    panel: Panel
     ids: list[str]
     images: NDArray[np.uint8]  # (inputs, channels, height, width)
     streams: list[Stream]
-    units: NDArray[np.int64]  # (units, 5): which input, which stream, start, stop, member
+    requests: NDArray[np.int64]  # (requests, 5): which input, which stream, start, stop, member
 
     @classmethod
     def pack(
-        cls,
-        units: Sequence[Unit],
-        pixels: Callable[[str], Pixels],
-        source: NoiseSource,
-        panel: tuple[int, ...] = (0,),
+        cls, requests: Sequence[Request], pixels: Callable[[str], Pixels], source: NoiseSource, panel: Panel = (0,)
     ) -> "Parcel":
-        """Units in their order, each image once."""
-        ids = {name: k for k, name in enumerate(dict.fromkeys(u.input_id for u in units))}
-        streams = {stream: k for k, stream in enumerate(dict.fromkeys(u.stream for u in units))}
-        table = np.array([(ids[u.input_id], streams[u.stream], u.start, u.stop, u.member) for u in units])
+        """Requests in their order, each image once."""
+        ids = {name: k for k, name in enumerate(dict.fromkeys(u.input_id for u, _ in requests))}
+        streams = {stream: k for k, stream in enumerate(dict.fromkeys(u.stream for u, _ in requests))}
+        table = np.array([(ids[u.input_id], streams[u.stream], u.start, u.stop, member) for u, member in requests])
         return cls(source, panel, [*ids], np.stack([pixels(name) for name in ids]), [*streams], table)
 
-    def unpack(self) -> list[Unit]:
-        """The units, in the order in which they were packed."""
-        return [Unit(self.ids[i], self.streams[s], *numbers) for i, s, *numbers in self.units.tolist()]
+    def unpack(self) -> list[Request]:
+        """The requests, in the order in which they were packed."""
+        return [
+            Request(Unit(self.ids[i], self.streams[s], start, stop), member)
+            for i, s, start, stop, member in self.requests.tolist()
+        ]
 
 
 class Counted(NamedTuple):
@@ -54,15 +54,16 @@ class Counted(NamedTuple):
     failures: dict[str, str]  # inputs that cannot be counted, and why
     votes_per_second: float  # of this worker lately
 
-    def unpack(self, units: Sequence[Unit], answers: Sequence[Answers]) -> list[tuple[Unit, Counts, float]]:
-        """Units that were counted, with their counts, shape (blocks, answers of their member), and seconds."""
+    def unpack(self, requests: Sequence[Request], answers: Sequence[Answers]) -> list[tuple[Request, Counts, float]]:
+        """Requests whose units were counted, with the counts, shape (blocks, answers of the member), and seconds."""
         found, place = [], 0
-        for unit, seconds in zip(units, self.seconds.tolist(), strict=True):
+        for request, seconds in zip(requests, self.seconds.tolist(), strict=True):
             if seconds != seconds:
                 continue
-            shape = (unit.blocks, answers[unit.member][unit.stream.stage, unit.stream.sigma])
+            stream = request.unit.stream
+            shape = (request.unit.blocks, answers[request.member][stream.stage, stream.sigma])
             end = place + shape[0] * shape[1]
-            found.append((unit, self.counts[place:end].astype(np.int64).reshape(shape), seconds))
+            found.append((request, self.counts[place:end].astype(np.int64).reshape(shape), seconds))
             place = end
         return found
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dualrs.data.images import Pixels
 from dualrs.errors import DualrsError, WorkersFailed, first_line
-from dualrs.sampling.engine import Slot
+from dualrs.sampling.work import Slot
 from dualrs.scale.cluster import Share
 from dualrs.scale.executor import Executor
 from dualrs.scale.parcels import Format, Ready

@@ -1,7 +1,7 @@
 """A worker: a process, somewhere, that holds the networks and counts what it is sent.
 
-Enters: parcels of units. Leaves: their counts. Parcels that wait are packed into the same batches, so that these stay
-full from one parcel to the next; an input whose logits are not finite is found by halving, and the others go on.
+Enters: parcels of requests. Leaves: their counts. Parcels that wait are packed into the same batches, so that these
+stay full from one parcel to the next; an input whose logits are not finite is found by halving, and the others go on.
 """
 
 import math
@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 from dualrs.data.images import Pixels
 from dualrs.errors import NonFiniteLogits
 from dualrs.models.hardware import keep_memory
-from dualrs.sampling.engine import Engine, Slot, Work
+from dualrs.sampling.counting import count
+from dualrs.sampling.engine import Engine
 from dualrs.sampling.noise import NoiseSource
+from dualrs.sampling.work import Request, Slot, Work
 from dualrs.scale.networks import unpack_networks
-from dualrs.scale.parcels import Counted, Format, Parcel, Ready, Settings
-from dualrs.votes import Counts, Unit
+from dualrs.scale.parcels import Counted, Format, Panel, Parcel, Ready, Settings
+from dualrs.votes import Counts
 
 
 class Voter:
@@ -67,10 +69,7 @@ class Voter:
 
     def _try(self, wanted: Settings) -> Ready:
         engine = self._engines[wanted.number]
-        if wanted.keep:
-            engine.keep_shape(wanted.batch_size)
-        else:
-            engine.batch_size, engine.answers = wanted.batch_size, {}
+        engine.keep_shape(wanted.batch_size, fixed=wanted.keep)
         engine.keep_noise(wanted.noise)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -91,9 +90,8 @@ class Voter:
             desk.give_up(error)
 
     def _run(self, work: Work) -> None:
-        first, *others = (self._engines[number] for number in self._desk.panel)
         assert self._desk.source is not None, "parcels have one"
-        first.run(work, self._desk.source, *others)
+        count([self._engines[number] for number in self._desk.panel], work, self._desk.source)
 
     def _blame(self, suspects: list[str], error: NonFiniteLogits) -> None:
         """Find by halving which inputs fail by themselves; count the others."""
@@ -108,7 +106,7 @@ class Voter:
                 self._blame([name for name in half if name in self._desk.begun], again)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Errand:
     """A parcel under way."""
 
@@ -116,14 +114,14 @@ class _Errand:
     counted: "Future[Counted]" = field(default_factory=Future)
 
     def __post_init__(self) -> None:
-        self.units = self.parcel.unpack()
-        self._counts: list[NDArray[np.uint8] | None] = [None] * len(self.units)
-        self._seconds = np.full(len(self.units), math.nan)
+        self.requests = self.parcel.unpack()
+        self._counts: list[NDArray[np.uint8] | None] = [None] * len(self.requests)
+        self._seconds = np.full(len(self.requests), math.nan)
         self._failures: dict[str, str] = {}
-        self._open = len(self.units)
+        self._open = len(self.requests)
 
     @property
-    def key(self) -> tuple[NoiseSource, tuple[int, ...]]:
+    def key(self) -> tuple[NoiseSource, Panel]:
         """Parcels that may be packed into the same batches have the same."""
         return self.parcel.source, self.parcel.panel
 
@@ -135,7 +133,7 @@ class _Errand:
 
     def fail(self, place: int, reason: str) -> bool:
         """Give a unit up; whether the parcel is done."""
-        self._failures[self.units[place].input_id] = reason
+        self._failures[self.requests[place].unit.input_id] = reason
         return self._close()
 
     def _close(self) -> bool:
@@ -151,24 +149,24 @@ class _Errand:
 
 @dataclass
 class _Begun:
-    """An input under way: where the counts of its open units go."""
+    """An input under way: where the counts of its open requests go."""
 
     pixels: Pixels
-    units: dict[Unit, tuple[_Errand, int]] = field(default_factory=dict)
+    requests: dict[Request, tuple[_Errand, int]] = field(default_factory=dict)
 
 
 class _Desk:
-    """The engine's `Work` at a worker: units of parcels as they come in, and where their counts go."""
+    """The engine's `Work` at a worker: requests of parcels as they come in, and where their counts go."""
 
     def __init__(self) -> None:
         self.waiting: deque[_Errand] = deque()
         self.begun: dict[str, _Begun] = {}
         self.source: NoiseSource | None = None
-        self.panel: tuple[int, ...] = ()
+        self.panel: Panel = ()
         self._began = 0.0  # when the present run of the engine did
         self._votes = 0  # that it has counted since
         self._dry = False
-        self._next: deque[tuple[str, Pixels, list[tuple[Unit, tuple[_Errand, int]]]]] = deque()
+        self._next: deque[tuple[str, Pixels, list[tuple[Request, tuple[_Errand, int]]]]] = deque()
 
     def open_again(self) -> bool:
         """Make ready for another run of the engine; whether there is work for one."""
@@ -180,32 +178,32 @@ class _Desk:
         self.source, self.panel = self.waiting[0].key
         return True
 
-    def more(self) -> Sequence[Unit] | None:
+    def more(self) -> Sequence[Request] | None:
         if not self._next:
             # Once dry, this run of the engine ends: it must be told the same however often it asks.
             self._dry = self._dry or not self.waiting or self.waiting[0].key != (self.source, self.panel)
             if self._dry:
                 return None
             self._unwrap(self.waiting.popleft())
-        name, pixels, units = self._next.popleft()
-        self.begun.setdefault(name, _Begun(pixels)).units.update(units)
-        return [unit for unit, _ in units]
+        name, pixels, requests = self._next.popleft()
+        self.begun.setdefault(name, _Begun(pixels)).requests.update(requests)
+        return [request for request, _ in requests]
 
     def _unwrap(self, errand: _Errand) -> None:
         images = dict(zip(errand.parcel.ids, errand.parcel.images, strict=True))
-        places = [(unit, (errand, place)) for place, unit in enumerate(errand.units)]
-        for name, units in groupby(places, key=lambda placed: placed[0].input_id):
-            self._next.append((name, images[name], list(units)))
+        places = [(request, (errand, place)) for place, request in enumerate(errand.requests)]
+        for name, requests in groupby(places, key=lambda placed: placed[0].unit.input_id):
+            self._next.append((name, images[name], list(requests)))
 
     def pixels(self, input_id: str) -> Pixels:
         return self.begun[input_id].pixels
 
-    def deliver(self, unit: Unit, counts: Counts, seconds: float) -> Sequence[Unit]:
-        flight = self.begun[unit.input_id]
-        errand, place = flight.units.pop(unit)
-        if not flight.units:
-            del self.begun[unit.input_id]
-        self._votes += unit.votes
+    def deliver(self, request: Request, counts: Counts, seconds: float) -> Sequence[Request]:
+        flight = self.begun[request.unit.input_id]
+        errand, place = flight.requests.pop(request)
+        if not flight.requests:
+            del self.begun[request.unit.input_id]
+        self._votes += request.unit.votes
         if errand.take(place, counts, seconds):
             errand.send(self._pace)
         return ()
@@ -215,7 +213,7 @@ class _Desk:
 
     def fail(self, input_id: str, reason: str) -> None:
         """Give an input up."""
-        for errand, place in self.begun.pop(input_id).units.values():
+        for errand, place in self.begun.pop(input_id).requests.values():
             if errand.fail(place, reason):
                 errand.send(self._pace)
 
@@ -225,9 +223,9 @@ class _Desk:
 
     def give_up(self, error: BaseException) -> None:
         """Hand everything back with an error."""
-        flights = [place for flight in self.begun.values() for place in flight.units.values()]
-        queued = [place for _, _, units in self._next for _, place in units]
-        for errand in {id(e): e for e in (*self.waiting, *(errand for errand, _ in (*flights, *queued)))}.values():
+        flights = [place for flight in self.begun.values() for place in flight.requests.values()]
+        queued = [place for _, _, requests in self._next for _, place in requests]
+        for errand in {*self.waiting, *(errand for errand, _ in (*flights, *queued))}:
             errand.counted.set_exception(error)
         for held in (self.waiting, self.begun, self._next):
             held.clear()
@@ -235,22 +233,22 @@ class _Desk:
 
 @dataclass
 class _Some:
-    """The open units of some inputs of a desk, once more."""
+    """The open requests about some inputs of a desk, once more."""
 
     desk: _Desk
     names: list[str]
 
     def __post_init__(self) -> None:
-        self._supply = iter([list(self.desk.begun[name].units) for name in self.names])
+        self._supply = iter([list(self.desk.begun[name].requests) for name in self.names])
 
-    def more(self) -> Sequence[Unit] | None:
+    def more(self) -> Sequence[Request] | None:
         return next(self._supply, None)
 
     def pixels(self, input_id: str) -> Pixels:
         return self.desk.pixels(input_id)
 
-    def deliver(self, unit: Unit, counts: Counts, seconds: float) -> Sequence[Unit]:
-        return self.desk.deliver(unit, counts, seconds)
+    def deliver(self, request: Request, counts: Counts, seconds: float) -> Sequence[Request]:
+        return self.desk.deliver(request, counts, seconds)
 
     def batch_done(self) -> None:
         pass

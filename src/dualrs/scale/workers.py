@@ -19,9 +19,8 @@ import torch
 
 from dualrs.data.images import Pixels
 from dualrs.errors import BadSetting, InputsFailed, WorkersFailed
-from dualrs.sampling.counting import Counting
-from dualrs.sampling.engine import Slot, Work
 from dualrs.sampling.noise import NoiseSource
+from dualrs.sampling.work import Counting, Slot, Work
 from dualrs.scale.cluster import connected, divide, import_ray, resources
 from dualrs.scale.executor import Executor
 from dualrs.scale.networks import pack_networks
@@ -98,8 +97,13 @@ class Workers:
         """What the networks of one executor answer to trial copies, from a worker: all of them answer alike."""
         return self._seats.identify(executor, first)
 
-    def run(self, work: Work, source: NoiseSource, panel: Sequence[Executor]) -> None:
-        """Count every unit that a work names, its members being those of a panel."""
+    def count(self, panel: Sequence[Executor], work: Work, source: NoiseSource) -> None:
+        """Count every unit that a work asks of the members of a panel, until it asks no more, on noise of one source.
+
+        Inputs that cannot be counted are set aside; at the end, when all others are recorded, one error names them.
+        """
+        if len(settings := {(executor.batch_size, executor.dtype) for executor in panel}) > 1:
+            raise BadSetting(f"models that vote together need one batch size and precision; got {sorted(settings)}")
         supply = Supply(work)
         self._losses, last_alive = 0, time.monotonic()
         for seat in self._seats:
@@ -128,7 +132,7 @@ class Workers:
         """Give every worker what it has room for; whether anything is under way, or waits for a worker."""
 
         def send(seat: Seat, task: Task) -> None:
-            parcel = Parcel.pack(task.units, supply.pixels, source, tuple(executor.number for executor in panel))
+            parcel = Parcel.pack(task.requests, supply.pixels, source, tuple(executor.number for executor in panel))
             seat.tasks[seat.actor.vote.remote(parcel)] = task
 
         for seat in self._seats:
@@ -152,8 +156,8 @@ class Workers:
         task = seat.tasks.pop(ref)
         self._losses = 0
         seat.size = min(2 * seat.size, max(panel[0].batch_size, counted.votes_per_second * self._task_seconds))
-        for unit, counts, seconds in counted.unpack(task.units, [executor.answers for executor in panel]):
-            supply.add(work.deliver(unit, counts, seconds))
+        for request, counts, seconds in counted.unpack(task.requests, [executor.answers for executor in panel]):
+            supply.add(work.deliver(request, counts, seconds))
         for input_id, reason in counted.failures.items():
             supply.set_aside(input_id, reason)
         if len(supply.failures) > MOST_FAILURES:

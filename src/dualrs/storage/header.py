@@ -6,48 +6,38 @@ the fields that decide votes or certificates, and sentences about what differs b
 
 import hashlib
 import json
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from numbers import Integral, Real
 from typing import Any
 
-from dualrs.certificates import spell_seed
+from dualrs.certificates import Rule, spell_seed
 from dualrs.errors import BadSetting, LedgerError
-from dualrs.policy import POLICY
-from dualrs.votes import Purpose, SamplingPlan, Streams
+from dualrs.schemes import ALL, NEEDED, POLICY, Assigned, Scheme, read_target, scheme_of
+from dualrs.schemes.scheme import integer, real
+from dualrs.votes import Policy, SamplingPlan
 
 FORMAT = 2  # of the ledger: its tables, its seals and the fields of this header
-FORMATS = (1, 2)  # that can be read; format 1 lists no inputs, and its noise is addressed by names
-LABELS = "labels"  # in place of a rule: votes at every sigma, from which a router's labels are made, no certificate
-ASSIGNED = "assigned"  # likewise: votes of a router alone, which assign a sigma to each training input
-NEEDED, ALL = "needed", "all"  # which votes an input gets: those that the rule can use, or those of every stream
+FORMATS = (1, 2)  # that can be read; format 1 lists no inputs, names no scheme, and its noise is addressed by names
 # Fields that came later, and what they are where a ledger lacks them.
-LATER: Mapping[str, object] = {
-    "votes": NEEDED,
-    "looks": (),
-    "target": "",
-    "policy": "",
-    "thresholds": (),
-    "identity": {},
-}
+LATER: Mapping[str, object] = {"votes": NEEDED, "looks": (), "target": "", "policy": "", "identity": {}}
 MOST_CLASSES = 1 << 20  # counts of votes have a column for each
 INFORMATIONAL = ("versions", "command", "created")  # may differ between two halves of one run
 
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """The settings of a run. All fields but `INFORMATIONAL` decide votes or certificates."""
+    """The settings of a run. All fields but `INFORMATIONAL` decide votes or certificates.
 
+    ``rule`` is that of the certificates; where a run ends in votes to train with, the name of its scheme.
+    """
+
+    scheme: Scheme[Any]
     rule: str
     alpha: float
     seed: int
     n0: int
     n: int
-    sigmas: tuple[float, ...]
-    sigma_e: float | None = None
-    classes: int  # 0 where sigmas are assigned, as no classifier votes there
     image_shape: tuple[int, int, int]
     batch_size: int
     dtype: str
@@ -61,7 +51,6 @@ class Header:
     looks: tuple[int, ...] = ()  # of an adaptive run: the numbers of votes at which it may stop
     target: str = ""  # of an adaptive run: what its radii are wanted for
     policy: str = ""  # of an adaptive run: version of what decides on its votes, and of the levels of its looks
-    thresholds: tuple[float, ...] = ()  # of ACES: of the entropy that its selector looks at
     format: int = FORMAT
     versions: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
@@ -69,43 +58,29 @@ class Header:
 
     def __post_init__(self) -> None:
         # One spelling per value (1 and 1.0, list and tuple, numpy scalars): the fingerprint must not depend on it.
-        for name in ("format", "seed", "n0", "n", "classes", "batch_size"):
-            self._set(name, _integer(name, getattr(self, name)))
-        self._set("alpha", _real("alpha", self.alpha))
-        self._set("sigmas", tuple(_real("sigmas", s) for s in self.sigmas))
-        self._set("sigma_e", None if self.sigma_e is None else _real("sigma_e", self.sigma_e))
-        self._set("image_shape", tuple(_integer("image_shape", k) for k in self.image_shape))
+        for name in ("format", "seed", "n0", "n", "batch_size"):
+            self._set(name, integer(name, getattr(self, name)))
+        self._set("alpha", real("alpha", self.alpha))
+        self._set("image_shape", tuple(integer("image_shape", k) for k in self.image_shape))
         for name in ("models", "identity", "versions"):
             self._set(name, {_text(name, k): _text(name, v) for k, v in dict(getattr(self, name)).items()})
-        for name in (
-            "rule",
-            "dtype",
-            "device",
-            "dataset",
-            "dataset_fingerprint",
-            "noise",
-            "votes",
-            "target",
-            "policy",
-            "command",
-            "created",
-        ):
-            self._set(name, _text(name, getattr(self, name)))
+        for f in fields(self):
+            if f.type in (str, "str"):
+                self._set(f.name, _text(f.name, getattr(self, f.name)))
         if self.format not in FORMATS:
             raise BadSetting(f"the format must be one of {FORMATS}, got {self.format}")
-        if not self.sigmas or len(set(self.sigmas)) != len(self.sigmas) or min(self.sigmas) <= 0:
-            raise BadSetting(f"sigmas must be different positive numbers, got {self.sigmas}")
-        if self.rule == ASSIGNED:
-            if self.classes or self.sigma_e is None:
+        if isinstance(self.scheme, Assigned):
+            if self.scheme.classes:
                 raise BadSetting(
-                    f"where sigmas are assigned, a router votes and no classifier; got {self.classes} classes and "
-                    f"sigma_e {self.sigma_e}"
+                    f"where sigmas are assigned, a router votes and no classifier; got {self.scheme.classes} classes"
                 )
-        elif not 1 <= self.classes <= MOST_CLASSES:
-            raise BadSetting(f"a run needs classes, and at most {MOST_CLASSES:,}, got {self.classes}")
+        elif not 1 <= self.scheme.classes <= MOST_CLASSES:
+            raise BadSetting(f"a run needs classes, and at most {MOST_CLASSES:,}, got {self.scheme.classes}")
+        if not self.scheme.certifies and self.rule != self.scheme.name:
+            raise BadSetting(f"a run of kind {self.scheme.name} has no rule, got {self.rule!r}")
         if self.votes not in (NEEDED, ALL):
             raise BadSetting(f"votes must be {NEEDED!r} or {ALL!r}, got {self.votes!r}")
-        self._set("looks", tuple(_integer("looks", k) for k in self.looks))
+        self._set("looks", tuple(integer("looks", k) for k in self.looks))
         if len({bool(self.target), bool(self.looks), bool(self.policy)}) > 1:
             raise BadSetting("an adaptive run has looks, a target and a policy, another one none of them")
         if self.policy and self.policy != POLICY:
@@ -115,9 +90,8 @@ class Header:
             )
         if self.looks and (self.votes == ALL or not self.certifies):
             raise BadSetting("only a run that certifies can be adaptive, and it does not ask for all votes")
-        self._set("thresholds", tuple(_real("thresholds", t) for t in self.thresholds))
-        if self.thresholds and (self.sigmas != (self.sigma_e,) or self.looks):
-            raise BadSetting("thresholds are of ACES, where selector and classifier have one sigma, and n is fixed")
+        if self.looks and self.own_rule.outlook is None:
+            raise BadSetting(f"rule {self.rule} has no adaptive form: n is fixed")
         if len(self.image_shape) != 3:
             raise BadSetting(f"images have three dimensions, got {self.image_shape}")
 
@@ -130,25 +104,25 @@ class Header:
         return SamplingPlan(self.n0, self.n, self.looks)
 
     @cached_property
-    def streams(self) -> Streams:
-        """Which streams of votes an input has."""
-        return Streams(self.sigmas, self.classes, self.sigma_e, self.thresholds)
+    def own_rule(self) -> Rule[Any]:
+        """The rule of the certificates."""
+        return self.scheme.own_rule(self.rule)
+
+    @cached_property
+    def wants(self) -> Policy:
+        """Which votes an input of the run gets."""
+        target = read_target(self.target) if self.target else None
+        return self.scheme.policy(self.plan, self.own_rule, self.alpha, votes=self.votes, target=target)
 
     @property
     def certifies(self) -> bool:
         """Whether the run ends in certificates, and not in votes to train with."""
-        return self.rule not in (LABELS, ASSIGNED)
-
-    @property
-    def purpose(self) -> Purpose:
-        """What the noise of the run is drawn for."""
-        return {LABELS: Purpose.LABEL, ASSIGNED: Purpose.ASSIGN}.get(self.rule, Purpose.CERTIFY)
+        return self.scheme.certifies
 
     @property
     def contents(self) -> str:
         """What a ledger of this run holds, in words."""
-        names = {LABELS: "labels", ASSIGNED: "assigned sigmas"}
-        return names.get(self.rule, f"certificates under rule {self.rule}")
+        return self.scheme.contents(self.rule)
 
     @property
     def amount(self) -> str:
@@ -165,10 +139,13 @@ class Header:
     def differences(self, given: "Header", *, apart_from: Collection[str] = ()) -> list[str]:
         """A sentence for each deciding field in which ``given`` departs from this header, with both values."""
         sentences = []
-        for name in _deciding():
-            if name in apart_from:
+        recorded, asked = self._flat(), given._flat()
+        ours: Any
+        theirs: Any
+        for name in dict.fromkeys([*recorded, *asked]):
+            if name in apart_from or name in INFORMATIONAL:
                 continue
-            ours, theirs = getattr(self, name), getattr(given, name)
+            ours, theirs = recorded.get(name), asked.get(name)
             if name == "models":
                 for model in sorted({*ours, *theirs}):
                     if ours.get(model) != theirs.get(model):
@@ -188,9 +165,17 @@ class Header:
         """The fields, in the one spelling that is sealed."""
         return _canonical(self._written())
 
+    def _flat(self) -> dict[str, Any]:
+        """All fields, those of the scheme among them."""
+        held = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "scheme"}
+        return {"scheme": self.scheme.name} | self.scheme.settings | held
+
     def _written(self) -> dict[str, object]:
         """The fields as they are recorded: `LATER` ones only where they say something, as older ledgers lack them."""
-        written = {f.name: getattr(self, f.name) for f in fields(self)}
+        written = self._flat()
+        if self.format == 1:  # which named no scheme, and had the settings of two stages in any run
+            del written["scheme"]
+            written = {"sigma_e": written["sigmas"][0] if written.get("thresholds") else None} | written
         return {name: value for name, value in written.items() if name not in LATER or value != LATER[name]}
 
     @classmethod
@@ -200,16 +185,13 @@ class Header:
             recorded = json.loads(text)
             if not isinstance(recorded, dict):
                 raise LedgerError(f"the header must be a JSON object, got {type(recorded).__name__}")
-            known = {f.name for f in fields(cls)}
+            scheme = scheme_of(recorded)
+            known = {f.name for f in fields(cls)} - {"scheme"}
             if odd := sorted(known ^ {*recorded, *LATER}):
                 raise LedgerError(f"the header has missing or unknown fields: {', '.join(odd)}")
-            return cls(**recorded)
+            return cls(scheme=scheme, **recorded)
         except (TypeError, ValueError, RecursionError) as bad:
             raise LedgerError(f"the header cannot be read: {bad}") from bad
-
-
-def _deciding() -> list[str]:
-    return [f.name for f in fields(Header) if f.name not in INFORMATIONAL]
 
 
 def _departure(name: str, ours: object, theirs: object) -> str:
@@ -224,23 +206,6 @@ def _shown(name: str, value: object) -> str:
 
 def _canonical(content: Mapping[str, object]) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _integer(name: str, value: Any) -> int:
-    if value is True or value is False or not isinstance(value, Integral):
-        raise BadSetting(f"{name} must be a whole number, got {value!r}")
-    if name != "seed" and abs(int(value)) > 2**53:  # beyond what all arithmetic on it can hold
-        raise BadSetting(f"{name} must be at most {2**53}, got {value!r}")
-    return int(value)
-
-
-def _real(name: str, value: Any) -> float:
-    try:
-        if isinstance(value, Real) and math.isfinite(value):
-            return float(value)
-    except OverflowError:  # a whole number of hundreds of digits
-        pass
-    raise BadSetting(f"{name} must be a finite number, got {value!r}")
 
 
 def _text(name: str, value: Any) -> str:

@@ -5,38 +5,27 @@ for a resumed run, a verification or a report. Rows go into an open transaction 
 the process at any moment loses at most what was not committed.
 """
 
-import contextlib
-import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
-from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
-
-import numpy as np
 
 from dualrs.certificates import Certificate
 from dualrs.errors import ForeignLedger, LedgerError
-from dualrs.storage.database import Database, Row
+from dualrs.storage.database import Database
 from dualrs.storage.header import FORMAT, Header
 from dualrs.storage.lease import Lease
+from dualrs.storage.records import Records
 from dualrs.storage.rows import DONE, OPEN, Blocks, Concluded, InputRow, Rows, named
-from dualrs.votes import AnyVotes, Counts, Stream, Tally, Unit, Votes
-
-_Held = TypeVar("_Held")
-
-_AT_ONCE = 500  # inputs asked for in one query; SQLite bounds the number of parameters
+from dualrs.votes import Counts, Stream, Unit
 
 _RECORD = """
 INSERT INTO votes SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE NOT EXISTS (
     SELECT 1 FROM votes WHERE input = ?1 AND stage = ?2 AND part = ?3 AND sigma = ?4 AND start < ?6 AND stop > ?5
 )"""
-
-_ONE = "SELECT * FROM votes WHERE input = ? AND stage = ? AND part = ? AND sigma = ? AND start = ?"
 
 
 def demand_current(header: Header, path: Path) -> None:
@@ -49,40 +38,15 @@ def demand_current(header: Header, path: Path) -> None:
         )
 
 
-class Ledger:
+class Ledger(Records):
     """The record of one run; made by `create_or_resume` or, for reading, by `open`. A context manager."""
 
     def __init__(self, database: Database) -> None:
-        self.database = database
-        self.path = database.path
-        found = list(database.rows("SELECT * FROM header LIMIT 2"))
-        if len(found) != 1:
-            raise LedgerError(f"{self.path} has {len(found) or 'no'} headers where a ledger has one; it is damaged")
-        fingerprint, text, *listing, _ = found[0]
-        try:
-            self.header = Header.from_json(text)
-            if len(listing) != (0 if self.header.format == 1 else 2):
-                raise LedgerError(f"its header is not that of format {self.header.format}")
-        except (LedgerError, TypeError) as bad:
-            raise LedgerError(f"{self.path} is damaged or was edited: {bad}") from bad
-        self.rows = Rows(self.header, str(fingerprint))  # damage may have put anything there
-        self.header_damage = self.rows.header_damage(found[0])
-        self._take_listing(found[0])
+        super().__init__(database)
         self._inputs: dict[str, InputRow] = {}
         self._concluded: set[str] = set()
         self._lease: Lease | None = None
         self._undivided = False  # within `all_or_none`
-
-    def _take_listing(self, row: Row) -> None:
-        """What the header says of inputs: the list of them, and whether none lacks anything. Format 1 says nothing."""
-        _, _, *listing, _ = row
-        self.done = listing[1:] == [DONE]
-        self.listed: list[InputRow] = []
-        if listing and not self.header_damage:
-            try:
-                self.listed = self.rows.listed(listing[0])
-            except LedgerError as bad:
-                self.header_damage = str(bad)
 
     @classmethod
     def create_or_resume(cls, path: str | PathLike[str], header: Header, lease: Lease | None = None) -> "Ledger":
@@ -176,12 +140,6 @@ class Ledger:
         if not self._undivided:
             self.database.commit()
 
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Read one state throughout, whatever another process writes meanwhile."""
-        return self.database.snapshot()
-
-    # Writing
-
     def add_inputs(self, rows: Iterable[tuple[str, int, int | None]]) -> None:
         """Name the inputs of the run: id, position in the dataset, label or None. Adding the same again is nothing."""
         self.database.begin()
@@ -211,10 +169,6 @@ class Ledger:
         _, _, listed, state, seal = self.rows.of_header(inputs, DONE if done else OPEN)
         self.database.execute("UPDATE header SET inputs = ?, state = ?, seal = ?", (listed, state, seal))
         self.done, self.listed = done, inputs
-
-    def finished(self) -> set[str]:
-        """The inputs that lack nothing: those that have a certificate or, in a run without any, all their votes."""
-        return self.concluded() if self.header.certifies else set(self.complete())
 
     def record(self, unit: Unit, counts: Counts | Blocks) -> None:
         """Keep the counts of a unit, shape (blocks, answers). The same again is nothing; votes never count twice."""
@@ -296,128 +250,6 @@ class Ledger:
             self._remember()
             raise
 
-    # Reading
-
-    def trust_header(self) -> None:
-        """Refuse a ledger whose header was altered."""
-        if self.header_damage is not None:
-            raise LedgerError(f"{self.path}: {self.header_damage}. No row of it is used; `dualrs verify` says more")
-
-    def inputs(self) -> list[InputRow]:
-        """The inputs of the run in the order of their positions."""
-        return list(self._read(self.rows.input, "SELECT * FROM inputs ORDER BY position, id"))
-
-    def concluded(self) -> set[str]:
-        """The inputs that have a certificate."""
-        return {row[0] for row in self.database.rows("SELECT input FROM certificates")}
-
-    def certificates(self) -> dict[str, Concluded]:
-        """The certificates as recorded, by input, in the order of positions."""
-        query = "SELECT c.* FROM certificates c LEFT JOIN inputs i ON i.id = c.input ORDER BY i.position, c.input"
-        return dict(self._read(self.rows.certificate, query))
-
-    def tally(self, input_id: str) -> Tally:
-        """The votes on one input so far, block by block: where a resumed run goes on."""
-        tally = Tally()
-        for unit, counts in self._units("SELECT * FROM votes WHERE input = ?", (input_id,)):
-            tally.add(unit, counts.astype(np.int64))
-        return tally
-
-    def votes(self, ids: Sequence[str]) -> AnyVotes:
-        """The votes on some inputs, in this order, in the form that rules read."""
-        return self.header.streams.gather(self._sums(ids), self.header.plan)
-
-    def expert_votes(self, ids: Sequence[str]) -> tuple[Votes, ...]:
-        """The class votes on some inputs, in this order, sigma by sigma."""
-        return self.header.streams.gather_experts(self._sums(ids), self.header.plan)
-
-    def router_votes(self, ids: Sequence[str]) -> Votes:
-        """The router's votes on some inputs, in this order."""
-        return self.header.streams.gather_router(self._sums(ids), self.header.plan)
-
-    def complete(self) -> list[str]:
-        """The inputs that have every vote which is planned in any stream, in the order of positions."""
-        votes = sum(self.header.plan.votes(stream.part) for stream in self.rows.answers)
-        query = """
-            SELECT i.id FROM inputs i JOIN votes v ON v.input = i.id
-            GROUP BY i.id HAVING sum(v.stop - v.start) = ? ORDER BY i.position, i.id"""
-        return [row[0] for row in self.database.rows(query, (votes,))]
-
-    def sampled(self, stream: Stream) -> set[str]:
-        """The inputs that have votes of a stream."""
-        query = "SELECT DISTINCT input FROM votes WHERE stage = ? AND part = ? AND sigma = ?"
-        return {row[0] for row in self.database.rows(query, _address(stream))}
-
-    def _sums(self, ids: Sequence[str]) -> list[Tally]:
-        """One tally per input, with one entry per stream and look: the sum over the units before it."""
-        tallies = {input_id: Tally() for input_id in ids}
-        for first in range(0, len(ids), _AT_ONCE):
-            some = ids[first : first + _AT_ONCE]
-            query = f"SELECT * FROM votes WHERE input IN ({', '.join('?' * len(some))})"
-            # Rows come in the order of the key. Summing here keeps the blocks of a thousand classes out of memory.
-            read = self._read(self.rows.counts, query, some)
-            for (input_id, stream, look), units in groupby(read, key=itemgetter(0)):
-                blocks = self.rows.blocks(stream, b"".join(raw for _, raw in units))
-                sums = blocks.sum(axis=0, dtype=np.int64, keepdims=True)
-                tallies[input_id].counts.setdefault(stream, {})[look] = sums
-        return [tallies[input_id] for input_id in ids]
-
-    def first_unit(self, stream: Stream) -> tuple[Unit, Counts] | None:
-        """One recorded unit of a stream, for a resumed run to draw again and compare; None if there is none."""
-        query = "SELECT * FROM votes WHERE stage = ? AND part = ? AND sigma = ? LIMIT 1"
-        for unit, counts in self._units(query, _address(stream)):
-            return unit, counts.astype(np.int64)
-        return None
-
-    def unfinished_units(self) -> Iterator[tuple[Unit, Counts]]:
-        """The votes on inputs that lack something: those to which a resumed run adds more."""
-        finished = self.finished()
-        for unit, counts in self._units("SELECT * FROM votes"):
-            if unit.input_id not in finished:
-                yield unit, counts.astype(np.int64)
-
-    def random_units(self, count: int) -> list[tuple[Unit, Counts]]:
-        """Units at random, all different, every one as likely as any other."""
-        keys = list(self.database.rows("SELECT input, stage, part, sigma, start FROM votes"))
-        chosen = secrets.SystemRandom().sample(keys, min(count, len(keys)))
-        return [(u, c.astype(np.int64)) for key in chosen for u, c in self._units(_ONE, key)]
-
-    def unit_count(self) -> int:
-        """How many units of votes are recorded."""
-        return int(next(self.database.rows("SELECT count(*) FROM votes"))[0])
-
-    def has_stream(self, input_id: str, stream: Stream) -> bool:
-        """Whether all votes that the run plans of a stream are here."""
-        query = "SELECT sum(stop - start) FROM votes WHERE input = ? AND stage = ? AND part = ? AND sigma = ?"
-        votes = next(self.database.rows(query, (input_id, *_address(stream))))[0]
-        return bool(votes == self.header.plan.steps_of(stream)[-1])
-
-    def has(self, unit: Unit, counts: Counts | Blocks) -> bool:
-        """Whether this very unit is recorded, with these counts."""
-        key = (unit.input_id, *_address(unit.stream), unit.start)
-        return any(held == unit and np.array_equal(kept, counts) for held, kept in self._units(_ONE, key))
-
-    def _units(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[Unit, Blocks]]:
-        return self._read(self.rows.unit, query, values)
-
-    def _read(self, unpack: Callable[[Row], _Held], query: str, values: Sequence[object] = ()) -> Iterator[_Held]:
-        """What the rows hold that a query gives; where one is damaged, the file is named too, as two may be open."""
-        self.trust_header()
-        for row in self.database.rows(query, values):
-            try:
-                held = unpack(row)
-            except LedgerError as damage:
-                raise LedgerError(f"{self.path}: {damage}") from damage
-            yield held
-
-    def _votes_held(self) -> int:
-        return int(next(self.database.rows("SELECT coalesce(sum(stop - start), 0) FROM votes"))[0])
-
-    def _is_without_votes(self) -> bool:
-        with contextlib.suppress(LedgerError):  # what cannot be read is not empty
-            return not any(True for _ in self.database.rows("SELECT 1 FROM votes UNION SELECT 1 FROM certificates"))
-        return False
-
     def _certificate(self, input_id: str) -> Certificate | None:
         for row in self.database.rows("SELECT * FROM certificates WHERE input = ?", (input_id,)):
             return self.rows.certificate(row)[1].certificate
@@ -431,7 +263,3 @@ class Ledger:
     def _demand_input(self, input_id: str) -> None:
         if input_id not in self._inputs:
             raise LedgerError(f"{self.path} has no input {input_id}; add_inputs names the inputs of a run first")
-
-
-def _address(stream: Stream) -> tuple[str, str, float]:
-    return stream.stage.value, stream.part.value, stream.sigma

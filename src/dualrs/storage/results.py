@@ -4,16 +4,18 @@ Enters: a ledger, or columns. Leaves: columns of equal length. Labels and predic
 they are compared in `correct` only, after certification is over.
 """
 
+import math
 from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualrs.certificates import ABSTAIN, Certificates, Outcome
-from dualrs.certificates import rule as rule_named
 from dualrs.errors import BadTable
+from dualrs.schemes import Scheme, View
 from dualrs.storage.ledger import Ledger
-from dualrs.votes import AnyVotes
 
 UNLABELLED = -2  # the label of an input whose class is not known; not -1, so that an abstention never equals it
 
@@ -45,6 +47,12 @@ class Results:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def rows(self, order: NDArray[np.int64]) -> "Results":
+        """The same rows in another order, or some of them."""
+        held: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        taken: dict[str, Any] = {name: None if column is None else column[order] for name, column in held.items()}
+        return Results(**taken)
+
     @property
     def labelled(self) -> NDArray[np.bool_]:
         """Which inputs have a label."""
@@ -63,13 +71,25 @@ class Results:
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """The concluded inputs of a ledger in the order of positions, and the votes on them; columns as in `Results`."""
+    """The finished inputs of a ledger in the order of positions, and the votes on them; columns as in `Results`."""
 
     ids: NDArray[np.str_]
     index: NDArray[np.int64]
     label: NDArray[np.int64]
     seconds: NDArray[np.float64]
-    votes: AnyVotes
+    votes: Any  # as the scheme gathers them
+    scheme: Scheme[Any]
+
+    @cached_property
+    def view(self) -> View:
+        """What all kinds of votes have in common."""
+        return self.scheme.view(self.votes)
+
+    @property
+    def complete(self) -> NDArray[np.bool_]:
+        """On which inputs every expert voted, selection and estimation; shape (inputs,)."""
+        asked = [(e.selection.sum(axis=1) > 0) & (e.sampled > 0) for e in self.view.experts]
+        return np.asarray(np.all(asked, axis=0))
 
     def results(self, certificates: Certificates) -> Results:
         """What certificates from these votes say, row by row."""
@@ -86,18 +106,19 @@ class Sampled:
 
 
 def read_sampled(ledger: Ledger) -> Sampled:
-    """The votes on all concluded inputs of a run that certifies."""
-    _demand_certificates(ledger)
+    """The votes on all finished inputs of a run."""
     with ledger.snapshot():
-        concluded = ledger.certificates()
-        inputs = [row for row in ledger.inputs() if row.id in concluded]
+        seconds = {name: kept.seconds for name, kept in ledger.certificates().items()}
+        finished = ledger.finished()
+        inputs = [row for row in ledger.inputs() if row.id in finished]
         votes = ledger.votes([row.id for row in inputs])
     return Sampled(
         ids=np.array([row.id for row in inputs], dtype=np.str_),
         index=np.array([row.position for row in inputs], dtype=np.int64),
         label=np.array([UNLABELLED if row.label is None else row.label for row in inputs], dtype=np.int64),
-        seconds=np.array([concluded[row.id].seconds for row in inputs], dtype=np.float64),
+        seconds=np.array([seconds.get(row.id, math.nan) for row in inputs], dtype=np.float64),
         votes=votes,
+        scheme=ledger.header.scheme,
     )
 
 
@@ -107,8 +128,8 @@ def derive(ledger: Ledger, rule: str | None = None, alpha: float | None = None) 
     ``rule`` and ``alpha`` are the run's own unless given. Another one is for looking at: choosing a rule or alpha
     after seeing the votes is not covered by its guarantee.
     """
-    _demand_certificates(ledger)
-    chosen = rule_named(ledger.header.rule if rule is None else rule)
+    demand_certificates(ledger)
+    chosen = ledger.header.own_rule if rule is None else ledger.header.scheme.rule(rule)
     level = ledger.header.alpha if alpha is None else alpha
     chosen.check(ledger.header.plan, level)
     sampled = read_sampled(ledger)
@@ -116,6 +137,7 @@ def derive(ledger: Ledger, rule: str | None = None, alpha: float | None = None) 
     return sampled.results(certificates), certificates
 
 
-def _demand_certificates(ledger: Ledger) -> None:
+def demand_certificates(ledger: Ledger) -> None:
+    """Refuse a ledger of a run that ends in votes to train with."""
     if not ledger.header.certifies:
         raise BadTable(f"{ledger.path} holds {ledger.header.contents}, and no certificates; run `dualrs certify`")

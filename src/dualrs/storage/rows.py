@@ -26,7 +26,7 @@ from dualrs.votes import BLOCK, Counts, Stream, Unit
 Blocks = NDArray[np.uint8]  # counts as kept: no block has more than BLOCK = 100 votes
 Place = tuple[str, Stream, int]  # input and stream of some votes, and the last look that they do not come before
 
-CERTIFICATE_FIELDS = tuple(f.name for f in fields(Certificate) if f.name != "seed")  # which the header has
+CERTIFICATE_FIELDS = tuple(f.name for f in fields(Certificate) if f.compare)  # the claim, and why
 
 OPEN, DONE = "open", "done"  # states of a run: whether an input of it lacks votes or a certificate
 
@@ -64,7 +64,7 @@ class Rows:
         self._header, self._fingerprint = header, fingerprint
         self._base = hashlib.blake2b(fingerprint.encode(), digest_size=8)
         self._plan = header.plan
-        self.answers: Mapping[Stream, int] = header.streams.answers
+        self.answers: Mapping[Stream, int] = header.scheme.streams
         self._streams = {(s.stage.value, s.part.value, s.sigma): s for s in self.answers}
         # What many rows have in common is worked out once. Typed, as a seal tells 1 from 1.0.
         self._known = lru_cache(maxsize=4096, typed=True)(self._look_up)

@@ -29,7 +29,7 @@ def standing(ledger: Ledger) -> Standing:
         inputs = next(rows("SELECT count(*) FROM inputs"))[0]
         if header.certifies:
             return Standing(inputs, next(rows("SELECT count(*) FROM certificates"))[0], next(rows(_VOTES))[0])
-        planned = sum(header.plan.votes(stream.part) for stream in header.streams.answers)
+        planned = sum(header.plan.votes(stream.part) for stream in header.scheme.streams)
         query = """
             SELECT coalesce(sum(held = ?), 0), coalesce(sum(held), 0)
             FROM (SELECT sum(stop - start) AS held FROM votes GROUP BY input)"""

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dualrs.certificates import Certificate, rule
+from dualrs.certificates import Certificate
 from dualrs.errors import DualrsError, LedgerError
-from dualrs.policy import Policy, adaptive_policy, read_target
 from dualrs.storage.database import Row
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.rows import CERTIFICATE_FIELDS, fills_blocks, named
-from dualrs.votes import Stream, Tally
+from dualrs.votes import Policy, Stream, Tally
 
 TOLERANCE = 1e-9  # relative, on radii: another release of scipy may round the last bits differently
 RADII = ("radius", "r_sigma", "r_c")
@@ -127,9 +126,8 @@ class _Examination:
         if unit.start < self.reached.get(place, 0):
             raise LedgerError(f"{named(unit)}: some of these votes are recorded twice")
         self.reached[place] = unit.stop
-        parts = self.tallies.setdefault(unit.input_id, Tally()).counts.setdefault(unit.stream, {})
         step = self.ledger.header.plan.step_before(unit)
-        parts.setdefault(step, np.zeros((1, counts.shape[1]), dtype=np.int64))[0] += counts.sum(axis=0, dtype=np.int64)
+        self.tallies.setdefault(unit.input_id, Tally()).put(unit.stream, step, counts.sum(axis=0, dtype=np.int64))
 
     def _has_all_votes(self, input_id: str) -> bool:
         tally, plan = self.tallies.get(input_id, Tally()), self.ledger.header.plan
@@ -180,10 +178,7 @@ class _Examination:
 
     def _decide_again(self, recorded: Collection[str]) -> None:
         """Whether an adaptive run took the votes that its policy asks for, from the same votes, and no others."""
-        header = self.ledger.header
-        policy = adaptive_policy(
-            header.streams, header.plan, rule(header.rule), header.alpha, read_target(header.target)
-        )
+        policy = self.ledger.header.wants
         for number, input_id in enumerate(recorded):
             self.report("replaying decisions", number, len(recorded))
             if not _taken_by(policy, self.tallies[input_id], self.ledger.rows.answers):
@@ -203,7 +198,7 @@ def _taken_by(policy: Policy, held: Tally, answers: Mapping[Stream, int]) -> boo
 
 
 def _certify(header: Header, tallies: list[Tally]) -> Iterator[Certificate]:
-    return iter(rule(header.rule).certify(header.streams.gather(tallies, header.plan), header.alpha))
+    return iter(header.own_rule.certify(header.scheme.gather(tallies, header.plan), header.alpha))
 
 
 def _certify_alone(header: Header, tally: Tally) -> Certificate | str:

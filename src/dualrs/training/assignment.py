@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from dualrs.data.dataset import Dataset
-from dualrs.report.assigned import read_assigned
+from dualrs.training.assigned import read_assigned
 from dualrs.training.images import TrainingImages
 from dualrs.training.ledgers import ledger_about
 from dualrs.training.noise import Levels, PerInput

@@ -3,8 +3,7 @@
 A training that is done already is recognised by the sentence in its card, and not done again.
 """
 
-from collections.abc import Callable, Collection
-from copy import deepcopy
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,19 +11,21 @@ import torch
 from torch import Tensor, nn
 
 from dualrs.data.dataset import Dataset
-from dualrs.errors import BadCheckpoint, BadModel, BadSetting
-from dualrs.models.architectures import CLASSIFIERS, DENOISERS, build, complete
+from dualrs.errors import BadCheckpoint
+from dualrs.models.architectures import DENOISERS
 from dualrs.models.card import Architecture, Card
-from dualrs.models.denoise import Denoised, Preconditioned
+from dualrs.models.denoise import Preconditioned
 from dualrs.models.weights import save_weights
 from dualrs.training.classifier import classifier_task, measure
 from dualrs.training.denoiser import denoiser_task, denoising_error
+from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
 from dualrs.training.log import log_beside
 from dualrs.training.loop import Schedule, State, Task, fit
 from dualrs.training.noise import Levels
 from dualrs.training.processes import Processes, join
 from dualrs.training.router import RouterObjective, router_task
+from dualrs.training.trainee import Trainee, fresh
 
 _LICENCE = "Apache-2.0"
 
@@ -60,8 +61,7 @@ class Training:
 
 def train_denoiser(training: Training, architecture: Architecture) -> Card:
     """Train a denoiser, measure it and write it down; return its card."""
-    architecture = _complete(architecture, DENOISERS)
-    denoiser = _fresh(architecture, training.schedule.seed)
+    architecture, denoiser = fresh(architecture, DENOISERS, training.schedule.seed)
     assert isinstance(denoiser, Preconditioned)
     test = training.test
 
@@ -78,100 +78,46 @@ def train_denoiser(training: Training, architecture: Architecture) -> Card:
     )
 
 
-def train_classifier(
-    training: Training,
-    architecture: Architecture,
-    denoiser: nn.Module | None = None,
-    *,
-    start: nn.Module | None = None,
-) -> Card:
-    """Train a classifier behind a denoiser or bare, measure it and write it down; return its card.
-
-    It goes on from a copy of ``start``, which ``architecture`` describes, or begins with random weights.
-    """
+def train_classifier(training: Training, trainee: Trainee) -> Card:
+    """Train a classifier behind a denoiser or bare, measure it and write it down; return its card."""
     classes = training.images.classes
-    architecture, network = _network(architecture, classes, start, training.schedule.seed)
-    device, dtype, test = training.device, training.dtype, training.test
-    whole = network if denoiser is None else Denoised(denoiser, network)
+    architecture, network = trainee.begin(classes, training.schedule.seed)
 
     def scores() -> dict[str, float]:
         return {
-            f"{test.name} accuracy sigma={s:g}": measure(whole, test, s, device=device, dtype=dtype).accuracy
+            f"{training.test.name} accuracy sigma={s:g}": _accuracy(training, trainee.whole(network), s)
             for s in training.levels.typical
         }
 
     return _train(
         training,
-        classifier_task(network, training.images, training.levels, denoiser=denoiser, device=device),
+        classifier_task(network, Front(trainee.denoiser, training.device), training.images, training.levels),
         architecture,
-        f"Classifier of {architecture.arguments.get('classes', classes)} classes{_behind(denoiser)}",
+        f"Classifier of {architecture.arguments.get('classes', classes)} classes{trainee.place}",
         scores,
     )
 
 
-def train_router(
-    training: Training,
-    architecture: Architecture,
-    radii: Tensor,
-    objective: RouterObjective,
-    denoiser: nn.Module | None = None,
-    *,
-    start: nn.Module | None = None,
-) -> Card:
-    """Train a router behind a denoiser or bare, measure how often it finds the best sigma, and write it down.
-
-    It goes on from a copy of ``start``, which ``architecture`` describes, or begins with random weights.
-    """
+def train_router(training: Training, trainee: Trainee, radii: Tensor, objective: RouterObjective) -> Card:
+    """Train a router behind a denoiser or bare, measure how often it finds the best sigma, and write it down."""
     sigmas = radii.shape[1]
-    architecture, network = _network(architecture, sigmas, start, training.schedule.seed)
-    device, dtype, test = training.device, training.dtype, training.test
-    whole = network if denoiser is None else Denoised(denoiser, network)
+    architecture, network = trainee.begin(sigmas, training.schedule.seed)
 
     def scores() -> dict[str, float]:
-        found = measure(whole, test, objective.sigma_e, device=device, dtype=dtype)
-        return {f"{test.name} best sigma found": found.accuracy}
+        found = _accuracy(training, trainee.whole(network), objective.sigma_e)
+        return {f"{training.test.name} best sigma found": found}
 
     return _train(
         training,
-        router_task(network, training.images, radii, objective, denoiser=denoiser, device=device),
+        router_task(network, Front(trainee.denoiser, training.device), training.images, radii, objective),
         architecture,
-        f"Router over {sigmas} sigmas{_behind(denoiser)}",
+        f"Router over {sigmas} sigmas{trainee.place}",
         scores,
     )
 
 
-def _network(
-    architecture: Architecture, classes: int, start: nn.Module | None, seed: int
-) -> tuple[Architecture, nn.Module]:
-    """An architecture with all its arguments, and a network of it; ``start`` may be one that dualrs cannot build."""
-    if start is not None and architecture.network not in CLASSIFIERS:
-        return architecture, deepcopy(start)
-    arguments = {"classes": classes} | architecture.arguments
-    architecture = _complete(Architecture(network=architecture.network, arguments=arguments), CLASSIFIERS)
-    network = _fresh(architecture, seed)
-    if start is not None:
-        try:
-            network.load_state_dict(start.state_dict())
-        except RuntimeError as error:
-            reason = " ".join(str(error).split())
-            raise BadModel(f"the network to go on from is not a {architecture}: {reason[:300]}") from error
-    return architecture, network
-
-
-def _complete(architecture: Architecture, kinds: Collection[str]) -> Architecture:
-    if architecture.network not in kinds:
-        raise BadSetting(f"there is no network {architecture.network!r} for this; choose one of {', '.join(kinds)}")
-    return complete(architecture)
-
-
-def _fresh(architecture: Architecture, seed: int) -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return build(architecture)
-
-
-def _behind(denoiser: nn.Module | None) -> str:
-    return "" if denoiser is None else " behind a denoiser"
+def _accuracy(training: Training, model: nn.Module, sigma: float) -> float:
+    return measure(model, training.test, sigma, device=training.device, dtype=training.dtype).accuracy
 
 
 def _train(

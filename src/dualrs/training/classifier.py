@@ -20,20 +20,11 @@ from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages, plain_batches
 from dualrs.training.loop import Task
 from dualrs.training.noise import Levels, add_noise
-from dualrs.training.processes import join
 
 
-def classifier_task(
-    network: nn.Module,
-    images: TrainingImages,
-    levels: Levels,
-    *,
-    denoiser: nn.Module | None = None,
-    device: str | torch.device = "cpu",
-) -> Task:
-    """To tell classes, by cross-entropy. Clean images (sigma 0) bypass the denoiser."""
-    device = join(device).device
-    front = Front(denoiser, device)
+def classifier_task(network: nn.Module, front: Front, images: TrainingImages, levels: Levels) -> Task:
+    """To tell classes, by cross-entropy."""
+    device = front.device
     about = f"classifier {fingerprint(network)} {front.name}, {images.name} {images.fingerprint}, {levels!r}"
     told = takes_sigma(network)
 

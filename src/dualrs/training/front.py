@@ -1,20 +1,25 @@
-"""What stands before the network that is trained: a denoiser, kept as it is, or nothing."""
+"""What stands before the network that is trained: a denoiser, kept as it is, or nothing.
+
+Enters: noisy images. Leaves: what the network sees of them, on the device where it is trained.
+"""
 
 import torch
 from torch import Tensor, nn
 
 from dualrs.models.denoise import Sigma
 from dualrs.models.noisy import fingerprint
+from dualrs.training.processes import join
 
 
 class Front:
     """A frozen denoiser, or none. Clean images (sigma 0) pass as they are."""
 
-    def __init__(self, denoiser: nn.Module | None, device: torch.device) -> None:
+    def __init__(self, denoiser: nn.Module | None = None, device: str | torch.device = "cpu") -> None:
         self._denoiser = denoiser
+        self.device = join(device).device
         self.name = "bare" if denoiser is None else f"behind {fingerprint(denoiser)}"
         if denoiser is not None:
-            denoiser.to(device).eval().requires_grad_(False)
+            denoiser.to(self.device).eval().requires_grad_(False)
 
     @torch.no_grad()
     def __call__(self, noisy: Tensor, sigma: Sigma) -> Tensor:

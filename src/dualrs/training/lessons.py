@@ -17,8 +17,8 @@ from torch import Tensor
 from dualrs.data.dataset import Dataset
 from dualrs.data.images import Pixels
 from dualrs.errors import BadData
-from dualrs.report.labels import read_labels
 from dualrs.training.images import TrainingImages
+from dualrs.training.labels import read_labels
 from dualrs.training.ledgers import ledger_about
 
 _HELD_OUT = 20  # one in so many

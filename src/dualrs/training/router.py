@@ -16,7 +16,6 @@ from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Task, digest
 from dualrs.training.losses import Gate, balance_weights, radius_scale, router_loss
 from dualrs.training.noise import add_noise
-from dualrs.training.processes import join
 
 
 @dataclass(frozen=True)
@@ -39,17 +38,10 @@ class RouterObjective:
 
 
 def router_task(
-    network: nn.Module,
-    images: TrainingImages,
-    radii: Tensor,
-    objective: RouterObjective,
-    *,
-    denoiser: nn.Module | None = None,
-    device: str | torch.device = "cpu",
+    network: nn.Module, front: Front, images: TrainingImages, radii: Tensor, objective: RouterObjective
 ) -> Task:
     """To find the best sigma of images whose ``radii``, (images, candidates), are positive somewhere."""
-    device = join(device).device
-    front = Front(denoiser, device)
+    device = front.device
     about = (
         f"router {fingerprint(network)} {front.name}, {images.name} {images.fingerprint}, {objective}, "
         f"radii {digest(radii)}"

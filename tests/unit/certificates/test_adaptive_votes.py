@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from dualrs.certificates import ABSTAIN, Outcome, predict, predict_dual, rule
+from dualrs.certificates import ABSTAIN, Outcome, predict, predict_dual
 from dualrs.certificates.aces import aces
-from dualrs.certificates.multiscale import multiscale
-from dualrs.certificates.multiscale_authors import multiscale_authors
+from dualrs.certificates.multiscale import multiscale as multiscale_radii
+from dualrs.certificates.multiscale_authors import multiscale_authors as authors_radii
+from dualrs.certificates.rule import concluded
 from dualrs.errors import TooFewVotes, UnusableVotes
+from dualrs.schemes import AcesVotes, DualVotes, rule
 from dualrs.theory.bounds import lower, upper
-from dualrs.votes import AcesVotes, DualVotes, SamplingPlan, Votes
+from dualrs.votes import SamplingPlan, Votes
+
+multiscale = concluded(multiscale_radii)
+multiscale_authors = concluded(authors_radii)
 
 PLAN = SamplingPlan(n0=10, n=400, looks=(100, 200, 400))
 ALPHA = 0.1

@@ -5,19 +5,21 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from dualrs.certificates import ABSTAIN, Certificate, Certificates, Outcome, Prediction, Predictions
-from dualrs.certificates.certificate import rival
+from dualrs.certificates import ABSTAIN, Certificate, Certificates, Outcome, Prediction, Predictions, Radii
 
 
 @pytest.fixture
 def three():
     """One certified and limited by the class, one by a rival, one that abstains for each reason."""
     return Certificates.conclude(
-        y=np.array([7, 2, 3, 4]),
-        sigma_c=np.array([0.25, 0.5, 0.5, 1.0]),
-        r_c=np.array([0.12999, 0.9, -0.1, 0.4]),
-        r_sigma=np.array([0.5, 0.30001, 0.2, 0.0]),
-        router_limit=np.array([rival(0.5), rival(0.25), "router", "router"]),
+        Radii(
+            y=np.array([7, 2, 3, 4]),
+            sigma_c=np.array([0.25, 0.5, 0.5, 1.0]),
+            r_c=np.array([0.12999, 0.9, -0.1, 0.4]),
+            r_sigma=np.array([0.5, 0.30001, 0.2, 0.0]),
+            rival=np.array([0.5, 0.25, np.nan, np.nan]),
+            evidence=(),
+        )
     )
 
 
@@ -30,14 +32,24 @@ def test_smaller_radius_decides_and_names_what_limits_it(three):
 
 
 def test_tie_of_the_two_radii_is_laid_to_the_class():
-    tie = Certificates.conclude(*(np.array([v]) for v in (1, 0.5, -0.2, -0.2)), router_limit=np.array(["router"]))
+    tie = Certificates.conclude(Radii(*(np.array([v]) for v in (1, 0.5, -0.2, -0.2, np.nan)), evidence=()))
     assert tie[0].outcome is Outcome.CLASS_UNDECIDED
 
 
 def test_index_gives_one_certificate_in_plain_python_types(three):
     first = three[0]
     assert first == Certificate(7, 0.12999, 0.25, 0.5, 0.12999, "class", Outcome.CERTIFIED)
-    assert [type(v) for v in vars(first).values()] == [int, float, float, float, float, str, Outcome, type(None)]
+    assert [type(v) for v in vars(first).values()] == [
+        int,
+        float,
+        float,
+        float,
+        float,
+        str,
+        Outcome,
+        type(None),
+        type(None),
+    ]
     assert three[-1] == three[3]
     with pytest.raises(IndexError):
         three[4]

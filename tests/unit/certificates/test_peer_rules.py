@@ -9,10 +9,15 @@ from slow_rules import INF, Model, first_maximum, high, low, majority, quantile,
 
 from dualrs.certificates import ABSTAIN, Outcome
 from dualrs.certificates.aces import aces, smoothed_at
-from dualrs.certificates.multiscale import multiscale
-from dualrs.certificates.multiscale_authors import multiscale_authors
+from dualrs.certificates.multiscale import multiscale as multiscale_radii
+from dualrs.certificates.multiscale_authors import multiscale_authors as authors_radii
+from dualrs.certificates.rule import concluded
 from dualrs.errors import UnusableVotes
-from dualrs.votes import AcesVotes, SamplingPlan, Votes
+from dualrs.schemes import AcesVotes, rule
+from dualrs.votes import SamplingPlan, Votes
+
+multiscale = concluded(multiscale_radii)
+multiscale_authors = concluded(authors_radii)
 
 ALPHA = 0.01
 
@@ -100,8 +105,6 @@ def test_order_of_the_stages_does_not_matter():
 
 
 def test_a_single_stage_is_cohen_at_half_the_level():
-    from dualrs.certificates import rule
-
     votes = random_stages(np.random.default_rng(0))[0]
     np.testing.assert_array_equal(multiscale([votes], ALPHA).radius, rule("cohen").certify(votes, ALPHA / 2).radius)
 

@@ -6,7 +6,8 @@ from scipy.stats import binomtest
 
 from dualrs.certificates import ABSTAIN, Outcome, check_predict, predict, predict_dual
 from dualrs.errors import BadSetting, TooFewVotes
-from dualrs.votes import DualVotes, SamplingPlan, Votes
+from dualrs.schemes import DualVotes
+from dualrs.votes import SamplingPlan, Votes
 
 N = 60
 PLAN = SamplingPlan(n0=3, n=N)

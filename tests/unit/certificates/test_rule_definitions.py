@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import slow_rules
 
-from dualrs.certificates import ABSTAIN, rule
+from dualrs.certificates import ABSTAIN
 from dualrs.errors import BadSetting, UnusableVotes
-from dualrs.votes import DualVotes, SamplingPlan, Votes
+from dualrs.schemes import DualVotes, rule
+from dualrs.votes import SamplingPlan, Votes
 
 SIGMAS = (0.12, 0.25, 0.37, 0.5, 1.0)
 SLOW = {

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dualrs.certificates import rule
 from dualrs.certificates.selection import candidate_and_class, top
 from dualrs.errors import UnusableVotes
-from dualrs.votes import DualVotes, SamplingPlan, Votes
+from dualrs.schemes import DualVotes, rule
+from dualrs.votes import SamplingPlan, Votes
 
 PLAN = SamplingPlan(n0=4, n=10)
 

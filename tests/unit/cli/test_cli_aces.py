@@ -109,10 +109,10 @@ def test_aces_stands_beside_the_dual_rules_of_another_ledger(dualrs, ledger, two
     rows = accuracy("dual.ledger", ledger, "--methods", "dual/fusion,aces/aces-0.8")
     assert set(rows) == {"dual/fusion", "aces/aces-0.8"}
     sentence = refused(dualrs("compare", "dual.ledger", ledger, "--methods", "fusion"))
-    assert "method fusion needs votes at several sigmas and of a router, and" in sentence
-    assert "aces.ledger is of one sigma with a core network" in sentence
+    assert "method fusion needs votes of a router and experts, and" in sentence
+    assert "aces.ledger is of a selector, a classifier and a core network" in sentence
     sentence = refused(dualrs("compare", "dual.ledger", "--methods", "aces-0.5"))
-    assert "dual.ledger does not have; run `dualrs certify --core" in sentence
+    assert "dual.ledger is of a router and experts; run `dualrs certify --core" in sentence
 
 
 def test_everything_else_reads_the_ledger(dualrs, ledger, folder, accuracy):
@@ -167,7 +167,7 @@ def test_why_of_an_input_that_the_core_answers_and_of_one_that_it_does_not(dualr
     ("words", "sentence"),
     [
         (("--rule", "fusion"), "rule 'fusion' does not fit this model with a core network; its rules are aces-0.3"),
-        (("--adaptive",), "thresholds are of ACES"),
+        (("--adaptive",), "rule aces-0.3 has no adaptive form"),
         (("--router", "net.py:router"), "beside a core network, give a classifier, one sigma and thresholds"),
         (("--thresholds", "0.8,0.3"), "must be positive and rising"),
         (("--thresholds", "a"), "--thresholds takes numbers separated by commas"),

@@ -6,8 +6,8 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from dualrs.report.assigned import read_assigned
 from dualrs.storage import Ledger
+from dualrs.training.assigned import read_assigned
 
 ROUTER = ("--router", "net.py:router", "--sigmas", "0.25,0.5", "--sigma-e", "0.5")
 WORDS = (*ROUTER, "--data", "net.py:data", "--n", "60", "--seed", "0")
@@ -44,7 +44,7 @@ def test_only_the_router_votes_and_only_at_sigma_e(dualrs, folder):
         votes = list(ledger.database.rows("SELECT DISTINCT stage, part, sigma, start, stop FROM votes"))
         header = ledger.header
     assert votes == [("router", "estimation", 0.5, 0, 60)]
-    assert (header.rule, header.classes, set(header.models)) == ("assigned", 0, {"router"})
+    assert (header.rule, header.scheme.classes, set(header.models)) == ("assigned", 0, {"router"})
 
 
 def test_votes_are_those_that_a_router_gives_in_predict(dualrs, folder):
@@ -103,7 +103,7 @@ def test_unfinished_inputs_are_counted(dualrs, folder):
     dualrs("assign", "-o", "a.ledger", *WORDS)
     tamper(folder / "a.ledger", "DELETE FROM votes WHERE input IN ('3', '8')")
     _, out, _ = dualrs("show", "a.ledger")
-    assert "2 inputs are not finished; the same command goes on" in out
+    assert "2 inputs are not finished; run the same command again to resume" in out
     assert "10 inputs, and " in out
 
 

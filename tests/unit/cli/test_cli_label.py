@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import beta, norm
 
-from dualrs.report.labels import read_labels
 from dualrs.storage import Ledger
+from dualrs.training.labels import read_labels
 
 WORDS = (
     "--classifier",
@@ -36,7 +36,7 @@ def test_radii_are_those_of_the_true_class(dualrs, folder):
     assert len(labels.ids) == 12
     with Ledger.open(folder / "a.ledger") as ledger:
         rows = ledger.inputs()
-        votes = ledger.expert_votes([r.id for r in rows])
+        votes = ledger.votes([r.id for r in rows])
     for k, row in enumerate(rows):
         for j, sigma in enumerate((0.25, 0.5)):
             count = int(votes[j].estimation[k, row.label])

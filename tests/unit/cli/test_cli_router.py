@@ -3,6 +3,10 @@
 import json
 
 import pytest
+from typer.main import get_command
+
+from dualrs.cli.train import train_app
+from dualrs.config.sections import RouterSection
 
 PROBLEM = """
 import numpy as np
@@ -51,7 +55,7 @@ LABEL = (
 )
 QUICK = (
     "--epochs", "8", "--batch-size", "32", "--rate", "0.005", "--halve-every", "4", "--sigma-e", "0.5",
-    "--consistency", "5", "--shape", '{"widths": [8], "blocks": [1]}',
+    "--consistency-weight", "5", "--network-args", '{"widths": [8], "blocks": [1]}',
 )  # fmt: skip
 ROUTER = ("train", "router", "r.safetensors", "--labels", "labels.ledger", "--data", "p.py:train", *QUICK)
 
@@ -86,8 +90,8 @@ def test_classifier_is_fine_tuned_at_the_sigmas_that_the_router_assigns(dualrs, 
     dualrs(*LABEL)
     dualrs(*ROUTER)
     short = ("--data", "p.py:train", "--test", "p.py:test", "--epochs", "1", "--batch-size", "32")
-    shape = ("--shape", '{"widths": [8], "blocks": [1]}', "--sigma", "0.25,0.5")
-    code, _, err = dualrs("train", "classifier", "c.safetensors", *short, *shape)
+    small = ("--network-args", '{"widths": [8], "blocks": [1]}', "--sigma", "0.25,0.5")
+    code, _, err = dualrs("train", "classifier", "c.safetensors", *short, *small)
     assert code == 0, err
     code, _, err = dualrs(
         "assign", "-o", "a.ledger", "--router", "r.safetensors", *SIGMAS, "--sigma-e", "0.5", "--data", "p.py:train",
@@ -110,6 +114,14 @@ def test_classifier_is_fine_tuned_at_the_sigmas_that_the_router_assigns(dualrs, 
     code, _, err = dualrs(*tune[:6], "b.ledger", *tune[7:])  # the same training, from a file of another name
     assert code == 0, err
     assert weights == (problem / "t.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("key", RouterSection.model_fields)
+def test_option_has_the_name_and_the_default_of_the_key_of_a_recipe(key):
+    options = {option.name: option for option in get_command(train_app).commands["router"].params}
+    assert f"--{key.replace('_', '-')}" in options[key].opts
+    default = options[key].default
+    assert (json.loads(default) if key == "network_args" else default) == RouterSection.model_fields[key].default
 
 
 def test_labels_of_other_data_are_refused(dualrs, problem):

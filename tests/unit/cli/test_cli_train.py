@@ -25,8 +25,8 @@ def bare():
     return images(60, 1).pixels
 """
 QUICK = ("--data", "colours.py:train", "--test", "colours.py:test", "--epochs", "3", "--batch-size", "32")
-UNET = ("--shape", '{"width": 8, "middle": 1}')
-RESNET = ("--shape", '{"widths": [8], "blocks": [1]}')
+UNET = ("--network-args", '{"width": 8, "middle": 1}')
+RESNET = ("--network-args", '{"widths": [8], "blocks": [1]}')
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_denoiser_then_classifier_then_their_accuracy(dualrs, colours):
     code, out, err = dualrs("train", "denoiser", "d.safetensors", *QUICK, *UNET, "--rate", "0.005")
     assert code == 0, err
     assert "wrote d.safetensors (lean-unet(width=8, middle=1);" in out
-    code, out, err = dualrs("train", "classifier", "c.safetensors", "--behind", "d.safetensors", *QUICK, *RESNET)
+    code, out, err = dualrs("train", "classifier", "c.safetensors", "--denoiser", "d.safetensors", *QUICK, *RESNET)
     assert code == 0, err
     assert "colours accuracy sigma=0.5" in out
     card = json.loads((colours / "c.safetensors").with_suffix(".json").read_text())
@@ -71,14 +71,20 @@ def test_same_command_after_the_end_writes_the_same_weights(dualrs, colours):
     ("words", "sentence"),
     [
         pytest.param(("--sigma", "big"), "sigmas are numbers", id="sigma that is no number"),
-        pytest.param(("--shape", "{"), "--shape is not JSON", id="shape that is not JSON"),
-        pytest.param(("--shape", "[1]"), "--shape takes a JSON object", id="shape that is a list"),
+        pytest.param(("--network-args", "{"), "--network-args is not JSON", id="arguments that are not JSON"),
+        pytest.param(("--network-args", "[1]"), "--network-args takes a JSON object", id="arguments that are a list"),
         pytest.param(("--network", "alexnet"), "no network 'alexnet'", id="unknown network"),
-        pytest.param(("--behind", "zoo:elephant"), "the zoo has no network", id="unknown denoiser"),
+        pytest.param(("--denoiser", "zoo:elephant"), "the zoo has no network", id="unknown denoiser"),
         pytest.param(("--data", "cifar10:half"), "there is no cifar10:half", id="unknown data"),
         pytest.param(("--device", "abacus"), "unknown device", id="unknown device"),
         pytest.param(("--dtype", "int8"), "unknown dtype", id="unknown dtype"),
         pytest.param(("--epochs", "0"), "must be positive", id="no epochs"),
+        pytest.param(("--rate", "0"), "must be positive", id="no learning rate"),
+        pytest.param(
+            ("--denoiser", "zoo:cifar10-denoiser", "--from", "zoo:cifar10-denoiser | zoo:cifar10-classifier"),
+            "neither one network nor DENOISER",
+            id="two denoisers",
+        ),
         pytest.param(("--batch-size", "1000"), "do not fill one batch", id="batch larger than the data"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dualrs.cli.progress import TrainingBar
+from dualrs.cli.training_bar import TrainingBar
 from dualrs.training.loop import State
 
 STATE = State(

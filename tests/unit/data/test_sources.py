@@ -7,7 +7,7 @@ from PIL import Image
 
 from dualrs.data.folders import ImageFolder
 from dualrs.data.hub_data import HubDataset
-from dualrs.data.sources import FORMS, open_dataset
+from dualrs.data.sources import FORMS, anchored_dataset, open_dataset
 from dualrs.errors import BadData, BadRecipe, BadSetting
 
 PICTURE = Image.fromarray(np.zeros((8, 8, 3), dtype=np.uint8))
@@ -67,6 +67,28 @@ def test_paths_may_begin_at_home(folder, monkeypatch):
     monkeypatch.setenv("HOME", str(folder))
     assert len(open_dataset("folder:~/images").ids) == 1
     assert len(open_dataset("hub:~/saved/toys:test").ids) == 1
+
+
+@pytest.mark.parametrize(
+    ("reference", "whole"),
+    [
+        ("folder:images", "folder:{}/images"),
+        ("folder:absent", "folder:{}/absent"),
+        ("folder:~/images", "folder:{}/images"),
+        ("hub:saved/toys:test", "hub:{}/saved/toys:test"),
+        ("hub:~/saved/toys:test", "hub:{}/saved/toys:test"),
+        ("hub:some/id:test", "hub:some/id:test"),
+        ("hub:toys", "hub:toys"),
+        ("folder:", "folder:"),
+        ("cifar10:test", "cifar10:test"),
+        ("net.py:test", "{}/net.py:test"),
+        ("package.module:test", "package.module:test"),
+    ],
+)
+def test_anchored_references_mean_the_same_from_any_folder(folder, monkeypatch, reference, whole):
+    monkeypatch.setenv("HOME", str(folder))
+    assert anchored_dataset(reference, folder) == whole.format(folder)
+    assert anchored_dataset(anchored_dataset(reference, folder), folder / "saved") == whole.format(folder)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from simulated_votes import Voters, adaptive_plan, expert, router, same_votes, votes_of
 
-from dualrs.certificates import rule
-from dualrs.policy import Grid, Tolerance, adaptive_policy
+from dualrs.policy import Grid, Tolerance
+from dualrs.schemes import Dual, Single, rule
 from dualrs.theory.looks import planned_looks
-from dualrs.votes import Part, SamplingPlan, Stage, Streams, Tally
+from dualrs.votes import Part, SamplingPlan, Stage, Tally
 
 ALPHA = 0.001
-ONE = Streams((0.5,), classes=3)
-DUAL = Streams((0.25, 0.5, 1.0), classes=3, sigma_e=1.0)
+ONE = Single((0.5,), 3)
+DUAL = Dual((0.25, 0.5, 1.0), 3, 1.0)
 PLAN = adaptive_plan()
 TWO_STAGE = ("paper", "paper-1:4", "nosplit", "fusion", "fusion-pair")
 
@@ -32,7 +32,7 @@ def run(probabilities, target, name=None, plan=PLAN, alpha=ALPHA, seed=0, share=
     streams = streams or (DUAL if (Stage.ROUTER, 1.0) in probabilities else ONE)
     found = rule(name or ("fusion" if streams is DUAL else "cohen"))
     voters = Voters(probabilities, seed, share)
-    tally = voters.drive(adaptive_policy(streams, plan, found, alpha, target), plan)
+    tally = voters.drive(streams.policy(plan, found, alpha, target=target), plan)
     return votes_of(tally), found.certify(streams.gather([tally], plan), alpha)[0], voters
 
 
@@ -225,7 +225,7 @@ def test_it_ends_whatever_the_votes_with_no_more_than_n_of_any_stream(name, targ
     for seed in range(6):
         probabilities = {
             (stream.stage, stream.sigma): rng.dirichlet([rng.choice([0.1, 1.0, 10.0])] * answers)
-            for stream, answers in streams.answers.items()
+            for stream, answers in streams.streams.items()
         }
         votes, certificate, voters = run(probabilities, target, name, seed=seed, share=bool(seed % 2), streams=streams)
         for stream, n in votes.items():
@@ -241,7 +241,7 @@ def test_unplanned_looks_change_nothing_in_the_first_votes(name):
     """Votes of an adaptive run are the first votes of the streams, whatever else is asked."""
     probabilities = models((0.1, 0.6, 0.3), at_1=(0.1, 0.9, 0.0), at_2=(0.2, 0.8, 0.0))
     voters = Voters(probabilities, seed=3, share=True)
-    tally = voters.drive(adaptive_policy(DUAL, PLAN, rule(name), ALPHA, Grid()), PLAN)
+    tally = voters.drive(DUAL.policy(PLAN, rule(name), ALPHA, target=Grid()), PLAN)
     for stream, n in votes_of(tally).items():
         given = voters.answers(stream, n)
         assert tally.total(stream, 3).tolist() == np.bincount(given, minlength=3).tolist()
@@ -257,7 +257,7 @@ def test_a_run_cut_off_anywhere_ends_with_the_votes_of_an_unbroken_one(name, n, 
     """After any unit that an unbroken run draws, also in the middle of a look, and of what was asked for together."""
     plan = SamplingPlan(20, n, planned_looks(n))
     probabilities = models((0.0, 0.25, 0.75), at_1=(0.1, 0.9, 0.0), at_2=(0.12, 0.88, 0.0))
-    policy = adaptive_policy(DUAL, plan, rule(name), ALPHA, Tolerance(0.02))
+    policy = DUAL.policy(plan, rule(name), ALPHA, target=Tolerance(0.02))
     voters, units = Voters(probabilities, seed=1, share=share), []
     whole = voters.drive(policy, plan, units=units)
     assert len(units) >= 7
@@ -275,7 +275,7 @@ def test_votes_of_another_order_do_not_change_what_is_asked():
     """As from several workers: of what was asked for together, any part may be on record when a run is killed."""
     plan = SamplingPlan(20, 6400, planned_looks(6400))
     probabilities = models((0.0, 0.25, 0.75), at_2=(0.12, 0.88, 0.0))
-    policy = adaptive_policy(DUAL, plan, rule("nosplit"), ALPHA, Tolerance(0.02))
+    policy = DUAL.policy(plan, rule("nosplit"), ALPHA, target=Tolerance(0.02))
     voters, units = Voters(probabilities, seed=1), []
     whole = voters.drive(policy, plan, units=units)
     rng = np.random.default_rng(0)

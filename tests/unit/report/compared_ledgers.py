@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dualrs.certificates import rule
+from dualrs.schemes import rule, scheme_of
 from dualrs.storage import Header, Ledger
 from dualrs.votes import Stage
 
@@ -16,7 +16,8 @@ def header(**changes):
         "models": {"router": "aa", "class": "bb"}, "dataset": "toy", "dataset_fingerprint": "cc", "noise": "stream-1",
         "votes": "all",
     }  # fmt: skip
-    return Header(**(settings | changes))
+    settings |= changes
+    return Header(scheme=scheme_of(settings), **settings)
 
 
 def ids(count):

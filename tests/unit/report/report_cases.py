@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dualrs.certificates import rule
+from dualrs.schemes import rule, scheme_of
 from dualrs.storage import Header, Ledger
 from dualrs.votes import Part, Stage
 
@@ -33,7 +33,8 @@ def a_header(**changes):
         "command": "dualrs certify <toy>",
         "created": "2025-01-01T00:00:00",
     }
-    return Header(**(settings | changes))
+    settings |= changes
+    return Header(scheme=scheme_of(settings), **settings)
 
 
 def made(path, header=None, *, count=12, labelled=True, only_chosen=False):
@@ -41,9 +42,9 @@ def made(path, header=None, *, count=12, labelled=True, only_chosen=False):
     header = header or a_header()
     ids = [f"toy/{i}" for i in range(count)]
     with Ledger.create_or_resume(path, header) as ledger:
-        ledger.add_inputs((name, i, i % header.classes if labelled else None) for i, name in enumerate(ids))
+        ledger.add_inputs((name, i, i % header.scheme.classes if labelled else None) for i, name in enumerate(ids))
         for i, name in enumerate(ids):
-            _vote(ledger, name, np.random.default_rng([i, header.seed]), i % header.classes, only_chosen)
+            _vote(ledger, name, np.random.default_rng([i, header.seed]), i % header.scheme.classes, only_chosen)
         certificates = rule(header.rule).certify(ledger.votes(ids), header.alpha)
         for name, certificate in zip(ids, certificates, strict=True):
             ledger.conclude(name, certificate, seconds=1.5)
@@ -64,7 +65,7 @@ def _vote(ledger, name, rng, label, only_chosen):
     chosen = None
     for part in Part:
         for stream in (s for s in ledger.rows.answers if s.part is part):
-            if only_chosen and stream.stage is Stage.CLASS and header.sigmas.index(stream.sigma) != chosen:
+            if only_chosen and stream.stage is Stage.CLASS and header.scheme.sigmas.index(stream.sigma) != chosen:
                 continue
             total = 0
             for unit in header.plan.units(name, stream):

@@ -50,14 +50,13 @@ def test_every_input_has_its_reason(ledger):
     every = explain(ledger)
     assert {why.certificate.outcome for why in every} >= {*Outcome} - {Outcome.CLASS_UNDECIDED}
     for why in every:
-        assert len(why.routes) == len(why.router) == 3
-        assert why.by_core == (why.certificate.sigma_c == 0)
+        assert len(why.scheme.route_names) == len(why.seen.router) == 3
         assert not {LIMITED_BY_RIVAL, MISROUTED} & set(why.flags)
         reason = why.reason()
         match why.certificate.outcome:
             case Outcome.PREDICTED:
                 assert reason.startswith("The core network answers")
-                assert why.selected == why.core == why.certificate.prediction
+                assert why.seen.selected == why.core == why.certificate.prediction
                 assert BY_CORE in why.flags
             case Outcome.ROUTER_UNDECIDED:
                 assert re.fullmatch(
@@ -73,8 +72,8 @@ def test_every_input_has_its_reason(ledger):
 
 def test_votes_of_the_reason_add_up_at_another_threshold_too(ledger):
     for why in explain(ledger, "aces-1"):
-        if why.by_core and why.certificate.outcome is Outcome.PREDICTED:
-            assert f"{why.router[2]} of 500 votes of the selector find an entropy above 1." in why.reason()
+        if why.certificate.sigma_c == 0 and why.certificate.outcome is Outcome.PREDICTED:
+            assert f"{why.seen.router[2]} of 500 votes of the selector find an entropy above 1." in why.reason()
 
 
 def test_the_votes_for_the_true_class_are_those_of_the_classifier(ledger):

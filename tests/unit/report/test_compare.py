@@ -12,7 +12,7 @@ from compared_ledgers import ledger_file
 from dualrs.errors import BadSetting, BadTable, LedgerError
 from dualrs.report.accuracy import average_certified_radius, certified_accuracy
 from dualrs.report.compare import compare, gather
-from dualrs.report.methods import Method
+from dualrs.report.methods import Derived
 from dualrs.report.tables import as_csv, as_latex, as_markdown
 from dualrs.storage import Ledger, Results, derive, write
 
@@ -248,7 +248,7 @@ def test_ten_thousand_inputs_take_a_moment():
             radius=rng.random(n) * 2,
             seconds=np.ones(n),
         )
-        return Method(name, name, name, True, results, None, np.ones(n, np.int64))
+        return Derived(name, name, name, True, results, None, np.ones(n, np.int64))
 
     found = {name: method(name) for name in "abcdefghijk"}
     start = process_time()

@@ -9,10 +9,10 @@ from scipy.stats import beta, norm
 
 from dualrs.errors import BadTable, UnusableVotes
 from dualrs.report.diagnostics import NONE, Ecdf, confidence_penalty, fixed_radii, p_a, slack
-from dualrs.report.labels import read_labels
 from dualrs.report.methods import methods
 from dualrs.storage import Ledger, derive
 from dualrs.storage.results import read_sampled
+from dualrs.training.labels import read_labels
 
 ONE_SIGMA = {"rule": "cohen", "sigmas": (0.5,), "sigma_e": None}
 

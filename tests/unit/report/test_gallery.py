@@ -7,11 +7,11 @@ import pytest
 from PIL import Image
 from report_cases import a_header, made
 
-from dualrs.certificates import rule
 from dualrs.report.gallery import explain, explain_votes, thumbnail, top_classes
+from dualrs.schemes import Dual, DualVotes, rule
 from dualrs.storage import Ledger
 from dualrs.storage.results import UNLABELLED, Sampled
-from dualrs.votes import DualVotes, SamplingPlan, Votes
+from dualrs.votes import SamplingPlan, Votes
 
 PLAN = SamplingPlan(n0=10, n=1000)
 NAMES = ("cat", "dog", "owl")
@@ -21,8 +21,9 @@ def one(router, *experts, label=0, name="paper"):
     """Why of one input, from estimation counts; the selection votes are unanimous for their winner."""
     votes = [Votes(s, _selected(c), np.array([c]), PLAN) for s, c in zip((0.5, 1.0), experts, strict=True)]
     both = DualVotes(Votes(1.0, _selected(router), np.array([router]), PLAN), tuple(votes))
-    found = Sampled(np.array(["x"]), np.array([0]), np.array([label]), np.zeros(1), both)
-    return explain_votes(found, name, 0.001)[0]
+    scheme = Dual(both.sigmas, both.experts[0].answers, both.router.sigma)
+    found = Sampled(np.array(["x"]), np.array([0]), np.array([label]), np.zeros(1), both, scheme)
+    return explain_votes(found, rule(name), 0.001)[0]
 
 
 def _selected(counts):
@@ -79,7 +80,7 @@ def test_wrong_is_said_only_of_a_claim_that_a_label_contradicts():
 
 def test_an_expert_that_nobody_asked_leaves_routing_unjudged():
     why = one([1000, 0], [800, 150, 50], [0, 0, 0])
-    assert why.experts[1] is None
+    assert why.seen.experts[1] is None
     assert why.fixed is None
     assert why.flags == ()
     assert list(why.radii()) == ["certified", "class", "routing"]

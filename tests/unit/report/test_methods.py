@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from compared_ledgers import header, ids, ledger_file
 
-from dualrs.certificates import rule
-from dualrs.certificates.multiscale import multiscale
+from dualrs.certificates.multiscale import multiscale as multiscale_radii
+from dualrs.certificates.rule import concluded
 from dualrs.errors import BadSetting, BadTable, TooFewVotes, UnusableVotes
 from dualrs.report.accuracy import certified_accuracy
 from dualrs.report.methods import envelope, methods
+from dualrs.schemes import DualVotes, rule
 from dualrs.storage import Ledger, derive
-from dualrs.votes import DualVotes, Part, Stage
+from dualrs.votes import Part, Stage
+
+multiscale = concluded(multiscale_radii)
 
 FIXED = ["sigma-0.25", "sigma-0.5", "sigma-1"]
 ALL = [*FIXED, "multiscale", "multiscale-authors", "paper", "nosplit", "fusion", "oracle"]
@@ -157,15 +160,15 @@ def _thrifty(path, rule_name="fusion"):
     with Ledger.open(whole) as source, Ledger.create_or_resume(path, header(rule=rule_name, votes="needed")) as ledger:
         ledger.add_inputs(source.inputs())
         for name in ids(60):
-            tally = source.tally(name)
+            held = {unit: counts for unit, counts in source.units() if unit.input_id == name}
             votes = source.votes([name])
             chosen = votes.sigmas[votes.router.selection[0].argmax()]
             helpful = _helpful(votes, chosen) if rule_name == "fusion" else set()
-            for stream, units in tally.counts.items():
+            for unit, counts in held.items():
+                stream = unit.stream
                 wanted = stream.stage is Stage.ROUTER or stream.sigma == chosen
                 if wanted or (stream.sigma in helpful and stream.part is Part.ESTIMATION):
-                    for unit in ledger.header.plan.units(name, stream):
-                        ledger.record(unit, units[unit.start])
+                    ledger.record(unit, counts)
         for name, certificate in zip(ids(60), rule(rule_name).certify(ledger.votes(ids(60)), 0.01), strict=True):
             ledger.conclude(name, certificate, 1.0)
     return path

@@ -8,6 +8,7 @@ from watched_networks import Asking, Exact, Watched, engine, images, source, uni
 
 from dualrs.errors import BadSetting, OutOfMemory
 from dualrs.models.noisy import NoisyModel
+from dualrs.sampling.counting import count
 from dualrs.sampling.engine import Engine
 from dualrs.votes import Stage
 
@@ -42,7 +43,7 @@ class Narrow(nn.Module):
 
 def run(made, asked):
     work = Asking(IMAGES, asked)
-    made.run(work, source(SEED))
+    count([made], work, source(SEED))
     return work.counts
 
 
@@ -108,14 +109,14 @@ def test_memory_that_runs_out_in_the_middle_stops_the_run(error):
 
     work = Filling(IMAGES, [unit("0", 100), unit("1", 900)])
     with pytest.raises(OutOfMemory, match="in the middle of a run; what was recorded is kept"):
-        made.run(work, source(SEED))
+        count([made], work, source(SEED))
     assert list(work.counts) == [unit("0", 100)]
 
 
 # Precision
 
 
-class Small(nn.Module):
+class Precise(nn.Module):
     """A convolutional network; remembers the precision of its logits."""
 
     def __init__(self):
@@ -139,10 +140,10 @@ class Small(nn.Module):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_reduced_precision_runs_and_changes_few_votes(dtype):
     asked = [unit(name, 1000) for name in IMAGES]
-    network = Small()
+    network = Precise()
     low = run(engine({ONE: network}, IMAGES["0"], batch_size=250, dtype=dtype), asked)
     assert network.dtypes == {getattr(torch, dtype)}
-    full = run(engine({ONE: Small()}, IMAGES["0"], batch_size=250), asked)
+    full = run(engine({ONE: Precise()}, IMAGES["0"], batch_size=250), asked)
     for wanted in asked:
         assert low[wanted].sum() == 1000
         assert np.count_nonzero(full[wanted].sum(axis=0)) > 1  # an undivided network would agree whatever happens

@@ -8,6 +8,7 @@ import pytest
 import torch
 from watched_networks import Asking, Exact, Watched, WatchedWithSigma, engine, images, noisy_rows, source, unit
 
+from dualrs.sampling.counting import count
 from dualrs.votes import Part, Stage
 
 IMAGES = images(4)
@@ -46,7 +47,7 @@ def seen(asked, batch_size, network=Watched, share=False):
     watched = network(Exact(16))
     slots = [(Stage.ROUTER, 1.0), (Stage.CLASS, 0.25), (Stage.CLASS, 1.0)]
     made = engine(dict.fromkeys(slots, watched), IMAGES["0"], batch_size=batch_size, share=share)
-    made.run(Asking(IMAGES, asked), source(SEED))
+    count([made], Asking(IMAGES, asked), source(SEED))
     return watched
 
 

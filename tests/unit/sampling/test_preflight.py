@@ -8,6 +8,7 @@ from watched_networks import Asking, Exact, images, source, unit
 
 from dualrs.errors import BadModel, BatchDependent, NonDeterministic, NonFiniteLogits, RoundingDependent
 from dualrs.models.noisy import NoisyModel
+from dualrs.sampling.counting import count
 from dualrs.sampling.engine import Engine
 from dualrs.votes import Stage
 
@@ -127,7 +128,7 @@ def test_not_a_number_in_the_middle_names_the_input(votes):
     made.prepare(pictures["0"])
     work = Asking(pictures, [unit(name, votes, sigma=0.1) for name in pictures])
     with pytest.raises(NonFiniteLogits, match=r"the classifier returned NaN .* noisy copies, of input 7$"):
-        made.run(work, source(0))
+        count([made], work, source(0))
     assert unit("7", votes, sigma=0.1) not in work.counts
 
 

@@ -10,9 +10,11 @@ from torch import nn
 from watched_networks import Asking, Exact, Watched, engine, images, noisy_rows, slow_counts, source, unit
 
 from dualrs import DualSmoothed
-from dualrs.errors import BadModel, NonFiniteLogits
+from dualrs.errors import BadModel, BadSetting, NonFiniteLogits
 from dualrs.models.denoise import Denoised, answer_together
 from dualrs.models.noisy import NoisyModel
+from dualrs.sampling.counting import count
+from dualrs.sampling.work import Request
 from dualrs.votes import Part, Stage
 
 IMAGES = images(3)
@@ -56,7 +58,7 @@ def asked(votes=230, stages=(ROUTER, EXPERT), parts=tuple(Part)):
 
 def run(models, units, **options):
     work = Asking(IMAGES, units)
-    engine(models, IMAGES["0"], **options).run(work, source(SEED))
+    count([engine(models, IMAGES["0"], **options)], work, source(SEED))
     return work
 
 
@@ -134,7 +136,7 @@ def test_denoiser_sees_every_joint_batch_once(share, times):
     made = engine(models, IMAGES["0"], batch_size=64, share=share)
     denoiser.batches.clear()
     work = Asking(IMAGES, asked())
-    made.run(work, source(SEED))
+    count([made], work, source(SEED))
     copies = 230 * len(IMAGES) * len(Part)
     assert len(denoiser.batches) == times * math.ceil(copies / 64)
     assert work.batches == len(denoiser.batches)
@@ -235,5 +237,51 @@ def test_not_a_number_from_one_of_two_names_the_network_and_the_input():
         pictures, [unit(n, 1000, *slot[:1], Part.ESTIMATION, 1.0) for n in pictures for slot in (ROUTER, EXPERT)]
     )
     with pytest.raises(NonFiniteLogits, match=r"the class at 1.0 returned NaN .* noisy copies, of input 2$"):
-        made.run(work, source(SEED))
+        count([made], work, source(SEED))
     assert not any(u.input_id == "2" for u in work.counts)
+
+
+# Several engines
+
+
+class Panel(Asking):
+    """Requests of two members for the same units, the second member's first."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.of = {0: {}, 1: {}}
+
+    def more(self):
+        found = super().more()
+        return found and [Request(unit, member) for unit, _ in found for member in (1, 0)]
+
+    def deliver(self, request, counts, seconds):
+        assert request.unit not in self.of[request.member], "a unit was delivered twice"
+        self.of[request.member][request.unit] = counts
+        return ()
+
+
+def test_members_of_a_panel_have_the_votes_that_each_would_have_alone():
+    denoiser = Denoiser()
+    models = [{ROUTER: behind(denoiser, k), EXPERT: behind(denoiser, 5, answers=2 + k)} for k in (1, 2)]
+    panel = [engine(m, IMAGES["0"], batch_size=64) for m in models]
+    denoiser.batches.clear()
+    work = Panel(IMAGES, asked())
+    count(panel, work, source(SEED))
+    assert len(denoiser.batches) == math.ceil(230 * len(IMAGES) * len(Part) / 64), "once for all four networks"
+    for member, m in enumerate(models):
+        alone = run(m, asked(), batch_size=64).counts
+        assert alone.keys() == work.of[member].keys()
+        for u, counts in alone.items():
+            np.testing.assert_array_equal(work.of[member][u], counts)
+
+
+@pytest.mark.parametrize(
+    ("options", "got"),
+    [({"batch_size": 32}, "64 float32 cpu and 32 float32 cpu"), ({"dtype": "bfloat16"}, "float32 cpu and 64 bfloat16")],
+    ids=["batch size", "precision"],
+)
+def test_members_of_a_panel_must_run_alike(options, got):
+    panel = [engine({ROUTER: Exact(16)}, IMAGES["0"], **({"batch_size": 64} | o)) for o in ({}, options)]
+    with pytest.raises(BadSetting, match=f"need one batch size, precision and device; got .*{got}"):
+        count(panel, Asking(IMAGES, asked(stages=[ROUTER])), source(SEED))

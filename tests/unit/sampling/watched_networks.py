@@ -12,6 +12,7 @@ from torch import nn
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.engine import Engine
 from dualrs.sampling.noise import NoiseSource, draw_block
+from dualrs.sampling.work import Request
 from dualrs.votes import BLOCK, Part, Purpose, Stage, Stream, Unit
 
 
@@ -134,16 +135,19 @@ class Asking:
         self._supply = iter(by_input.values())
 
     def more(self):
-        return next(self._supply, None)
+        units = next(self._supply, None)
+        return units and [Request(u) for u in units]
 
     def pixels(self, input_id):
         return self.images[input_id]
 
-    def deliver(self, unit, counts, seconds):
+    def deliver(self, request, counts, seconds):
+        unit, member = request
+        assert member == 0
         assert unit not in self.counts, "a unit was delivered twice"
         self.counts[unit] = counts
         self.seconds[unit] = seconds
-        return self.follow_up.get(unit, ())
+        return [Request(u) for u in self.follow_up.get(unit, ())]
 
     def batch_done(self):
         self.batches += 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dualrs.certificates import rule
+from dualrs.schemes import rule, scheme_of
 from dualrs.storage import Header, Ledger
 from dualrs.storage.rows import Rows
 
@@ -34,7 +34,8 @@ def a_header(**changes):
         "command": "dualrs certify",
         "created": "2025-01-01T00:00:00",
     }
-    return Header(**(settings | changes))
+    settings |= changes
+    return Header(scheme=scheme_of(settings), **settings)
 
 
 def one_stage_header(**changes):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from storage_cases import a_header, a_unit, edit, finish, finished, look, names, one_stage_header, units_of
 
-from dualrs.certificates import Certificate, Outcome, rule
+from dualrs.certificates import Certificate, Outcome
 from dualrs.errors import ForeignLedger, LedgerError, UnusableVotes
+from dualrs.schemes import DualVotes, rule
 from dualrs.storage import Ledger, verify
-from dualrs.votes import DualVotes, Part, SamplingPlan, Stage, Stream, Unit, Votes
+from dualrs.votes import Part, SamplingPlan, Stage, Stream, Unit, Votes
 
 CERTIFICATE = Certificate(3, 0.75, 0.5, 0.75, 0.8, "router", Outcome.CERTIFIED)
 
@@ -199,7 +200,8 @@ class TestVotes:
         for unit, counts in recorded:
             kept = tally.counts[unit.stream][unit.start]
             assert kept.dtype == np.int64
-            assert np.array_equal(kept, counts)
+            assert np.array_equal(kept, counts.sum(axis=0))
+        assert all(np.array_equal(dict(ledger.units())[unit], counts) for unit, counts in recorded)
         assert ledger.tally("b").counts == {}
 
     def test_votes_are_those_of_the_tallies_in_the_order_asked_for(self, path):
@@ -207,7 +209,7 @@ class TestVotes:
         finished(path)
         with Ledger.open(path) as ledger:
             votes = ledger.votes(ids)
-            expected = ledger.header.streams.gather([ledger.tally(i) for i in ids], ledger.header.plan)
+            expected = ledger.header.scheme.gather([ledger.tally(i) for i in ids], ledger.header.plan)
         assert isinstance(votes, DualVotes)
         assert votes_equal(votes.router, expected.router)
         assert all(map(votes_equal, votes.experts, expected.experts))
@@ -253,14 +255,14 @@ class TestVotes:
         unit, counts = a_unit(ledger.header, "a")
         ledger.record(unit, counts)
         ledger.record(unit, counts.astype(np.int32))
-        assert np.array_equal(ledger.tally("a").counts[unit.stream][unit.start], counts)
+        assert np.array_equal(ledger.tally("a").counts[unit.stream][unit.start], counts.sum(axis=0))
 
     def test_other_counts_of_the_same_unit_are_refused(self, ledger):
         unit, counts = a_unit(ledger.header, "a")
         ledger.record(unit, counts)
         with pytest.raises(LedgerError, match=r"input a, selection votes 0 to 50 of router at sigma 1\.0.*other votes"):
             ledger.record(unit, counts[:, ::-1])
-        assert np.array_equal(ledger.tally("a").counts[unit.stream][unit.start], counts)
+        assert np.array_equal(ledger.tally("a").counts[unit.stream][unit.start], counts.sum(axis=0))
 
     @pytest.mark.parametrize("bounds", [(0, 500), (500, 1000), (900, 1900), (0, 2300)], ids=str)
     def test_units_which_overlap_never_count_twice(self, ledger, bounds):
@@ -418,7 +420,7 @@ class TestVotesOfAnotherRun:
         with Ledger.open(path) as ledger, Ledger.open(other) as earlier:
             assert verify(ledger) == []
             assert ledger.concluded() == set()
-            (ours, *_), (theirs, *_) = (some.expert_votes(["toy/2", "toy/3"]) for some in (ledger, earlier))
+            (ours, *_), (theirs, *_) = (some.votes(["toy/2", "toy/3"]).experts for some in (ledger, earlier))
             assert votes_equal(ours, theirs)
         seals = [look(p, "SELECT seal FROM votes WHERE input = 'toy/2' AND sigma = 0.25") for p in (path, other)]
         assert not set(seals[0]) & set(seals[1])

@@ -332,7 +332,7 @@ class TestNoRoom:
         run = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(script)],
             cwd=tmp_path,
-            env={"PYTHONPATH": str(Path(__file__).parent)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
             capture_output=True,
             text=True,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)),
@@ -405,7 +405,7 @@ class TestSeveralProcesses:
         subprocess.run(
             [sys.executable, "-c", textwrap.dedent(script)],
             cwd=tmp_path,
-            env={"PYTHONPATH": str(Path(__file__).parent)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
             check=False,
         )
         before = (tmp_path / "run.ledger").read_bytes()

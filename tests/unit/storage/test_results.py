@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from storage_cases import a_header, edit, finish, finished, names, one_stage_header
 
-from dualrs.certificates import rule
 from dualrs.errors import BadSetting, BadTable, LedgerError, TooFewVotes, UnusableVotes
+from dualrs.schemes import rule
 from dualrs.storage import UNLABELLED, Ledger, Results, derive
 
 

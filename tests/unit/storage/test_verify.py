@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from storage_cases import a_header, edit, finish, finished, look, names, one_stage_header, units_of
 
-from dualrs.certificates import rule
 from dualrs.errors import ForeignLedger
+from dualrs.schemes import rule
 from dualrs.storage import Ledger, verify
 from dualrs.storage.rows import Concluded, InputRow
 from dualrs.votes import Stage

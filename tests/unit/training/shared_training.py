@@ -19,6 +19,7 @@ from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule, Task, fit
 from dualrs.training.noise import OneOf
 from dualrs.training.processes import join
+from dualrs.training.trainee import Trainee
 
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(100, 5, generator=GENERATOR, dtype=torch.float64)
@@ -77,7 +78,7 @@ def normalised(path):
 def whole(path):
     """From images to weights and a card."""
     small = Architecture(network="lean-resnet", arguments={"widths": [8], "blocks": [1]})
-    return train_classifier(Training(path, IMAGES, DATASET, OneOf((0.5,)), Schedule(1, 50)), small)
+    return train_classifier(Training(path, IMAGES, DATASET, OneOf((0.5,)), Schedule(1, 50)), Trainee(small))
 
 
 def refused(path, *, about="refused", batch_size=16, factor=1.0, device="cpu"):

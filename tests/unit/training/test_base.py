@@ -13,10 +13,12 @@ from dualrs.models.weights import load_weights
 from dualrs.training import base
 from dualrs.training.base import Training, train_classifier, train_denoiser, train_router
 from dualrs.training.classifier import classifier_task, measure
+from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule, fit
 from dualrs.training.noise import Between, OneOf
 from dualrs.training.router import RouterObjective
+from dualrs.training.trainee import Trainee
 
 
 def bright_or_dark(count, seed):
@@ -58,7 +60,7 @@ def test_classifier_behind_a_denoiser_learns(images, denoiser, tmp_path):
     front = load_weights(denoiser[0])
     before = {k: v.clone() for k, v in front.state_dict().items()}
     path = tmp_path / "c.safetensors"
-    card = train_classifier(Training(path, images, TEST, OneOf((0.25, 0.5)), QUICK), RESNET, front)
+    card = train_classifier(Training(path, images, TEST, OneOf((0.25, 0.5)), QUICK), Trainee(RESNET, denoiser=front))
     assert card.scores["colours 1 accuracy sigma=0.5"] > 0.95
     for key, value in front.state_dict().items():
         assert torch.equal(value, before[key]), "the denoiser was not kept as it is"
@@ -71,14 +73,14 @@ def test_classifier_behind_a_denoiser_learns(images, denoiser, tmp_path):
 def test_classifier_learns_on_noisy_images(images, tmp_path, conditional):
     architecture = Architecture(network="lean-resnet", arguments=RESNET.arguments | {"conditional": conditional})
     training = Training(tmp_path / "c.safetensors", images, TEST, OneOf((0.25, 0.5)), QUICK)
-    card = train_classifier(training, architecture)
+    card = train_classifier(training, Trainee(architecture))
     assert card.scores["colours 1 accuracy sigma=0.5"] > 0.95
     assert card.architecture.arguments["classes"] == 2
 
 
 def test_classifier_learns_in_bfloat16(images, tmp_path):
     training = Training(tmp_path / "c.safetensors", images, TEST, OneOf((0.5,)), QUICK, dtype="bfloat16")
-    card = train_classifier(training, RESNET)
+    card = train_classifier(training, Trainee(RESNET))
     assert card.scores["colours 1 accuracy sigma=0.5"] > 0.95
     assert load_weights(tmp_path / "c.safetensors").head.weight.dtype == torch.float32
 
@@ -89,7 +91,7 @@ def test_clean_images_bypass_the_denoiser_in_training(images, tmp_path):
             raise AssertionError("a clean image was denoised")
 
     network = build(Architecture(network="lean-resnet", arguments=RESNET.arguments | {"classes": 2}))
-    task = classifier_task(network, images, OneOf((0.0,)), denoiser=Refusing())
+    task = classifier_task(network, Front(Refusing()), images, OneOf((0.0,)))
     fit(task, Schedule(epochs=1, batch_size=32), tmp_path / "c")
 
 
@@ -108,24 +110,24 @@ def test_range_of_sigmas_is_measured_at_some_of_them(images, tmp_path):
     ],
 )
 def test_network_of_the_wrong_kind_is_refused(images, tmp_path, function, network, message):
+    training = Training(tmp_path / "x.safetensors", images, TEST, OneOf((0.5,)), QUICK)
+    wrong = Architecture(network=network)
     with pytest.raises(BadSetting, match=message):
-        function(
-            Training(tmp_path / "x.safetensors", images, TEST, OneOf((0.5,)), QUICK), Architecture(network=network)
-        )
+        function(training, wrong if function is train_denoiser else Trainee(wrong))
 
 
 def test_unknown_arguments_of_a_network_are_refused(images, tmp_path):
     wrong = Architecture(network="lean-resnet", arguments={"depth": 3})
     with pytest.raises(BadSetting, match=r"cannot be built.*depth"):
-        train_classifier(Training(tmp_path / "x.safetensors", images, TEST, OneOf((0.5,)), QUICK), wrong)
+        train_classifier(Training(tmp_path / "x.safetensors", images, TEST, OneOf((0.5,)), QUICK), Trainee(wrong))
 
 
 SHORT = Schedule(epochs=1, batch_size=64)
 RADII = torch.tensor([[0.5, 0.0], [0.2, 0.9]])[torch.tensor(TRAIN.labels)]
 KINDS = {
     "denoiser": lambda training: train_denoiser(training, UNET),
-    "classifier": lambda training: train_classifier(training, RESNET),
-    "router": lambda training: train_router(training, RESNET, RADII, RouterObjective()),
+    "classifier": lambda training: train_classifier(training, Trainee(RESNET)),
+    "router": lambda training: train_router(training, Trainee(RESNET), RADII, RouterObjective()),
 }
 
 
@@ -224,18 +226,18 @@ def test_training_stopped_while_it_is_written_down_goes_on(images, tmp_path, mon
 
 
 def test_classifier_goes_on_from_a_network_and_leaves_that_as_it_is(images, tmp_path):
-    first = train_classifier(short(tmp_path / "1.safetensors", images, QUICK), RESNET)
+    first = train_classifier(short(tmp_path / "1.safetensors", images, QUICK), Trainee(RESNET))
     start = load_weights(tmp_path / "1.safetensors")
     before = {k: v.clone() for k, v in start.state_dict().items()}
     gentle = Schedule(epochs=1, batch_size=32, rate=1e-6)
-    second = train_classifier(short(tmp_path / "2.safetensors", images, gentle), first.architecture, start=start)
+    second = train_classifier(short(tmp_path / "2.safetensors", images, gentle), Trainee(first.architecture, start))
     for key, value in start.state_dict().items():
         assert torch.equal(value, before[key])
     assert second.architecture == first.architecture
     assert second.scores["colours 1 accuracy sigma=0.5"] > 0.95  # random weights would not get there in eight steps
     assert second.training != first.training
     with pytest.raises(BadCheckpoint, match="belongs to another training"):  # another start is another training
-        train_classifier(short(tmp_path / "2.safetensors", images, gentle), first.architecture)
+        train_classifier(short(tmp_path / "2.safetensors", images, gentle), Trainee(first.architecture))
 
 
 class Own(torch.nn.Module):
@@ -255,21 +257,21 @@ OWN = Architecture(network="net.py:make")
 def test_network_that_dualrs_cannot_build_is_trained_from_a_start(images, tmp_path):
     start = Own(2)
     fast = Schedule(epochs=6, batch_size=32, rate=0.1)
-    card = train_classifier(short(tmp_path / "c.safetensors", images, fast), OWN, start=start)
+    card = train_classifier(short(tmp_path / "c.safetensors", images, fast), Trainee(OWN, start))
     assert card.architecture == OWN
     assert card.scores["colours 1 accuracy sigma=0.5"] > 0.95
     assert card.what.startswith("Classifier of 2 classes")
-    card = train_router(short(tmp_path / "r.safetensors", images, fast), OWN, RADII, RouterObjective(), start=start)
+    card = train_router(short(tmp_path / "r.safetensors", images, fast), Trainee(OWN, start), RADII, RouterObjective())
     assert card.architecture == OWN
     assert card.what.startswith("Router over 2 sigmas")
 
 
 def test_start_of_another_architecture_is_refused(images, tmp_path):
     with pytest.raises(BadModel, match=r"the network to go on from is not a lean-resnet\("):
-        train_classifier(short(tmp_path / "c.safetensors", images), RESNET, start=Own(2))
+        train_classifier(short(tmp_path / "c.safetensors", images), Trainee(RESNET, Own(2)))
 
 
 def test_network_with_too_few_answers_is_refused(images, tmp_path):
     three = TrainingImages(ArrayDataset(TRAIN.pixels, [0, 1, 2, 1] * 64, name="three"))
     with pytest.raises(BadModel, match=r"answers with shape \(64, 2\) to 64 images, but three has 3 classes"):
-        train_classifier(short(tmp_path / "c.safetensors", three), OWN, start=Own(2))
+        train_classifier(short(tmp_path / "c.safetensors", three), Trainee(OWN, Own(2)))

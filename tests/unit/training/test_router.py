@@ -9,6 +9,7 @@ from dualrs.errors import BadCheckpoint, BadSetting
 from dualrs.models.architectures import build
 from dualrs.models.card import Architecture
 from dualrs.training.classifier import measure
+from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule, fit
 from dualrs.training.router import RouterObjective, router_task
@@ -45,7 +46,7 @@ def network():
 )
 def test_router_learns_the_known_assignment(tmp_path, objective):
     router = network()
-    fit(router_task(router, TrainingImages(TRAIN), RADII, objective), QUICK, tmp_path / "c")
+    fit(router_task(router, Front(), TrainingImages(TRAIN), RADII, objective), QUICK, tmp_path / "c")
     assert measure(router, TEST, objective.sigma_e).accuracy > 0.9
 
 
@@ -56,7 +57,7 @@ def test_denoiser_in_front_is_used_and_kept_as_it_is(tmp_path):
     denoiser.register_forward_hook(lambda module, given, out: seen.append(given[1]))
     objective = RouterObjective(sigma_e=0.7)
     short = Schedule(epochs=1, batch_size=64)
-    task = router_task(network(), TrainingImages(TRAIN), RADII, objective, denoiser=denoiser)
+    task = router_task(network(), Front(denoiser), TrainingImages(TRAIN), RADII, objective)
     fit(task, short, tmp_path / "c")
     assert set(seen) == {0.7}
     for key, value in denoiser.state_dict().items():
@@ -66,11 +67,11 @@ def test_denoiser_in_front_is_used_and_kept_as_it_is(tmp_path):
 def test_other_labels_or_another_objective_are_another_training(tmp_path):
     short = Schedule(epochs=1, batch_size=64)
     images = TrainingImages(TRAIN)
-    fit(router_task(network(), images, RADII, RouterObjective()), short, tmp_path / "c")
+    fit(router_task(network(), Front(), images, RADII, RouterObjective()), short, tmp_path / "c")
     with pytest.raises(BadCheckpoint, match="belongs to another training"):
-        fit(router_task(network(), images, RADII.flip(0), RouterObjective()), short, tmp_path / "c")
+        fit(router_task(network(), Front(), images, RADII.flip(0), RouterObjective()), short, tmp_path / "c")
     with pytest.raises(BadCheckpoint, match="belongs to another training"):
-        fit(router_task(network(), images, RADII, RouterObjective(gate="weak")), short, tmp_path / "c")
+        fit(router_task(network(), Front(), images, RADII, RouterObjective(gate="weak")), short, tmp_path / "c")
 
 
 @pytest.mark.parametrize(

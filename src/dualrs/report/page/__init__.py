@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from dualrs.certificates import rule, spell_seed
+from dualrs.certificates import spell_seed
 from dualrs.errors import BadTable
 from dualrs.report.accuracy import abstention, average_certified_radius, certified, certified_accuracy
-from dualrs.report.diagnostics import FixedRadii, compare_sigmas, complete, p_a, slack
+from dualrs.report.diagnostics import FixedRadii, compare_sigmas, p_a, slack
 from dualrs.report.gallery import BY_CORE, FLAGS, Image, Why, class_name, explain_votes, thumbnail, top_classes
 from dualrs.report.methods import (
     ENVELOPE,
     NO_METHOD,
-    Method,
+    Derived,
     envelope,
     envelope_radii,
     fixed_sigmas,
@@ -38,7 +38,6 @@ from dualrs.storage.results import Results, read_sampled
 from dualrs.storage.verify import Report, silent
 from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import RADII, round_down
-from dualrs.votes import DualVotes
 
 MOST_INPUTS = 1000  # of a gallery; more make a page that no browser likes
 _DECIMALS = 4
@@ -52,7 +51,7 @@ class Run:
 
     name: str
     header: Header
-    methods: Mapping[str, Method]
+    methods: Mapping[str, Derived]
     whys: Sequence[Why]
     fixed: FixedRadii | None
     slack: Floats | None
@@ -97,9 +96,9 @@ def read_run(ledger: Ledger, name: str, report: Report = silent) -> Run:
             "The best sigma, the regret and the slack of the routing need votes up to a fixed n; this run is adaptive: "
             "it stopped where its certificates needed no more."
         )
-    elif isinstance(sampled.votes, DualVotes):
-        routed = slack(rule("paper").certify(sampled.votes, header.alpha))
-        if complete(sampled).all():
+    elif header.scheme.routes:
+        routed = slack(header.scheme.rule("paper").certify(sampled.votes, header.alpha))
+        if sampled.complete.all():
             fixed = compare_sigmas(sampled, header.alpha)
         else:
             notes.append(
@@ -110,7 +109,7 @@ def read_run(ledger: Ledger, name: str, report: Report = silent) -> Run:
         name=name,
         header=header,
         methods=methods(ledger, report=report),
-        whys=explain_votes(sampled, header.rule, header.alpha),
+        whys=explain_votes(sampled, header.own_rule, header.alpha),
         fixed=fixed,
         slack=routed,
         p_a=p_a(sampled),
@@ -122,8 +121,9 @@ def write_page(runs: Sequence[Run], pictures: Sequence[Pictures], *, command: st
     """The page of some runs with their pictures, in the same order."""
     names = ", ".join(run.name for run in runs)
     images = _Images()
+    with_core = any(why.core is not None for run in runs for why in run.whys)
     content = {
-        "flags": [flag for flag in FLAGS if flag != BY_CORE or any(run.header.thresholds for run in runs)],
+        "flags": [flag for flag in FLAGS if flag != BY_CORE or with_core],
         "runs": [_run(run, shown, images) for run, shown in zip(runs, pictures, strict=True)],
         "images": images.packed,
     }
@@ -182,7 +182,7 @@ def _headline(runs: Sequence[Run]) -> str:
     return "\n".join([*lines, "</tbody></table>"])
 
 
-def _row(method: Method, best: Floats) -> str:
+def _row(method: Derived, best: Floats) -> str:
     results, certifies = method.results, method.guaranteed
     cells, acr = f'<td colspan="{len(best)}">no labels</td>', "–"
     if _labelled(method):
@@ -235,7 +235,7 @@ def _subtitle(run: Run, several: bool) -> str:
     return f"{run.name}: {text}" if several else text
 
 
-def _labelled(method: Method) -> bool:
+def _labelled(method: Derived) -> bool:
     return bool(method.results.labelled.all())
 
 
@@ -264,16 +264,16 @@ class _Images:
 
 
 def _run(run: Run, shown: Pictures, images: _Images) -> Json:
-    notes = [shown.note] if shown.note else []
+    scheme, notes = run.header.scheme, [shown.note] if shown.note else []
     if run.step > 1:
         notes.append(f"One of {run.step} inputs is here; `dualrs why` shows any of them.")
     return {
         "name": run.name,
         "inputs": len(run.whys),
         "classes": None if shown.names is None else list(shown.names),
-        "sigmas": list(run.header.sigmas),
-        "router": f"{'Selector' if run.header.thresholds else 'Router'} votes at sigma {run.header.sigma_e}",
-        "routes": run.whys[0].routes,
+        "sigmas": list(scheme.sigmas),
+        "router": f"{scheme.router_name.capitalize()} votes at sigma {scheme.router_sigma}",
+        "routes": scheme.route_names,
         "curves": [*_curves(run)],
         "diagnostics": {
             "best": None if run.fixed is None else _best(run.fixed),
@@ -319,7 +319,7 @@ def _input(run: Run, i: int, shown: Pictures, images: _Images) -> Json:
         "id": why.id,
         "index": why.index,
         "label": why.label,
-        "selected": why.selected,
+        "selected": why.seen.selected,
         "radius": round_down(why.certificate.radius, _DECIMALS),
         "sigma": why.certificate.sigma_c,
         "outcome": why.certificate.outcome.value,
@@ -330,8 +330,8 @@ def _input(run: Run, i: int, shown: Pictures, images: _Images) -> Json:
             method.name: (int(method.results.prediction[i]), round_down(float(method.results.radius[i]), _DECIMALS))
             for method in run.methods.values()
         },
-        "router": None if why.router is None else why.router.tolist(),
-        "votes": [None if counts is None else top_classes(counts, shown.names) for counts in why.experts],
+        "router": None if why.seen.router is None else why.seen.router.tolist(),
+        "votes": [None if counts is None else top_classes(counts, shown.names) for counts in why.seen.experts],
         "core": None if why.core is None else class_name(why.core, shown.names),
         "image": None if image is None else images.place(run.header.dataset_fingerprint, why.id, image),
     }

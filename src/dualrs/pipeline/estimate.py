@@ -1,0 +1,157 @@
+"""What a recipe will cost: noisy images through the networks, and the time, measured on this machine.
+
+Enters: a recipe. Leaves: a line for each of its steps. A rate is measured by doing the step itself on a few batches.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dualrs.config import DataSection, Recipe, RoundsRecipe
+from dualrs.config.sections import ScheduleSection
+from dualrs.data.dataset import Dataset
+from dualrs.data.subsets import parse_inputs
+from dualrs.errors import DualrsError, first_line
+from dualrs.models.reference import Reference
+from dualrs.pipeline.build import build_data, build_model
+from dualrs.pipeline.networks import Networks
+from dualrs.pipeline.rounds import Kind, plan
+from dualrs.sampling.collect import Input, Progress, collect
+from dualrs.sampling.noise import NoiseSource
+from dualrs.smoothed import Pool, RouterAlone, SmoothedModel
+from dualrs.training.classifier import classifier_task
+from dualrs.training.front import Front
+from dualrs.training.images import TrainingImages
+from dualrs.training.loop import Schedule, State, Task, fit
+from dualrs.training.noise import OneOf
+from dualrs.training.router import RouterObjective, router_task
+from dualrs.votes import Part, Purpose, SamplingPlan, Stream, Tally, Wanted
+
+_BATCHES = 4  # that a rate is measured on
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a step takes: inputs, noisy images for each, and how many a second pass here; None if that is not known."""
+
+    product: str
+    inputs: int | None
+    images_per_input: int
+    rate: float | None
+    unknown: str = ""  # why
+
+    @property
+    def images(self) -> int | None:
+        """Noisy images in all."""
+        return None if self.inputs is None else self.inputs * self.images_per_input
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the step takes here."""
+        return None if self.images is None or self.rate is None else self.images / self.rate
+
+
+def estimate(recipe: Recipe | RoundsRecipe) -> Iterator[Cost]:
+    """The cost of each step of a recipe, as they are measured."""
+    return _of_certify(recipe) if isinstance(recipe, Recipe) else _of_rounds(recipe)
+
+
+def _of_certify(recipe: Recipe) -> Iterator[Cost]:
+    stages = 1 if recipe.model.router is None and recipe.model.core is None else 2
+    each = stages * (recipe.certify.n0 + recipe.certify.n)
+    yield _cost("certificates", recipe.data, "::", each, lambda data: _votes(build_model(recipe), data))
+
+
+def _of_rounds(recipe: RoundsRecipe) -> Iterator[Cost]:
+    settings = {
+        Kind.LABEL: (recipe.label.inputs, recipe.label.n * len(recipe.start.sigmas)),
+        Kind.ROUTER: (recipe.label.inputs, recipe.router.epochs * recipe.router.noise_copies),
+        Kind.ASSIGN: (recipe.assign.inputs, recipe.assign.n),
+        Kind.FINETUNE: (recipe.assign.inputs, recipe.finetune.epochs),
+    }
+    measured: dict[Kind, float] = {}
+    for step in plan(recipe):
+        inputs, each = settings[step.kind]
+
+        def measure(data: Dataset, kind: Kind = step.kind) -> float:
+            if kind not in measured:
+                measured[kind] = _rate(recipe, kind, data)
+            return measured[kind]
+
+        yield _cost(step.product, recipe.data, inputs, each, measure)
+
+
+def _cost(product: str, section: DataSection, inputs: str, each: int, measure: Callable[[Dataset], float]) -> Cost:
+    """A step whose data or networks are not at hand is part of the plan all the same."""
+    count: int | None = None
+    try:
+        data = build_data(section)
+        count = len(parse_inputs(inputs, len(data.ids)))
+        return Cost(product, count, each, measure(data))
+    except DualrsError as error:
+        return Cost(product, count, each, None, first_line(error))
+
+
+def _rate(recipe: RoundsRecipe, kind: Kind, data: Dataset) -> float:
+    """Noisy images a second in a step of this kind."""
+    start, engine, network = recipe.start, recipe.engine, Networks()
+    device = engine.device or "cpu"
+    if kind is Kind.LABEL:
+        classifier = network.classifier(start.classifier, start.experts)
+        return _votes(Pool(classifier, start.sigmas, **engine.model_dump()), data)
+    if kind is Kind.FINETUNE:
+        trainee = network.going_on(Reference.parse(str(start.classifier)))
+        images = _few_images(data, recipe.finetune)
+        _, begun = trainee.begin(images.classes, recipe.seed)
+        task = classifier_task(begun, Front(trainee.denoiser, device), images, OneOf(start.sigmas))
+        return _steps(task, recipe.finetune)
+    settings = recipe.router
+    reference = Reference.parse(settings.network).behind(settings.denoiser)
+    trainee = network.fresh(reference, settings.network_args, recipe.seed)
+    _, begun = trainee.begin(len(start.sigmas), recipe.seed)
+    if kind is Kind.ASSIGN:
+        return _votes(RouterAlone(trainee.whole(begun), start.sigmas, start.sigma_e, **engine.model_dump()), data)
+    objective = RouterObjective(sigma_e=start.sigma_e, noise_copies=settings.noise_copies)
+    images = _few_images(data, settings)
+    radii = torch.rand(len(images), len(start.sigmas))
+    task = router_task(begun, Front(trainee.denoiser, device), images, radii, objective)
+    return settings.noise_copies * _steps(task, settings)
+
+
+def _votes(model: SmoothedModel, data: Dataset) -> float:
+    """Votes a second, all streams of the model alike."""
+    first = data.image(0)
+    model.engine.prepare(first)
+    votes = 0
+    plan = SamplingPlan(0, _BATCHES * model.engine.batch_size)
+
+    def every_stream(tally: Tally) -> Wanted:
+        yield {Stream(stage, Part.ESTIMATION, sigma): plan.n for stage, sigma in model.models}
+
+    def report(progress: Progress) -> None:
+        nonlocal votes
+        votes = progress.votes
+
+    began = time.perf_counter()
+    collect(
+        model.engine, [Input("one", first)], every_stream, plan, NoiseSource(Purpose.TRIAL, 0),
+        finish=lambda input_id, tally, seconds: None, report=report,
+    )  # fmt: skip
+    return votes / (time.perf_counter() - began)
+
+
+def _few_images(data: Dataset, settings: ScheduleSection) -> TrainingImages:
+    return TrainingImages(data, range(min(_BATCHES * settings.batch_size, len(data.ids))))
+
+
+def _steps(task: Task, settings: ScheduleSection) -> float:
+    """Images a second in training, counted without their noisy copies."""
+    states: list[State] = []
+    with tempfile.TemporaryDirectory() as folder:
+        schedule = Schedule(1, settings.batch_size, settings.rate)
+        fit(task, schedule, Path(folder) / "few.checkpoint", report=states.append)
+    return states[-1].images_per_second

@@ -1,0 +1,115 @@
+"""Lanes: requests for the same networks wait in one, in order of arrival, until they are packed into a batch.
+
+Enters: requests. Leaves: runs of votes that fill a batch. A network that is told the sigma has a lane for each sigma;
+networks that vote on the same noisy copies have one together.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import nn
+
+from dualrs.models.noisy import NoisyModel
+from dualrs.sampling.work import Request
+from dualrs.votes import Counts, Unit
+
+if TYPE_CHECKING:
+    from dualrs.sampling.engine import Engine
+
+
+@dataclass
+class Ballot:
+    """A unit of votes that is being counted, for whoever asked for it."""
+
+    request: Request
+    counts: Counts
+
+
+@dataclass
+class Order:
+    """Noisy copies on their way through batches, and the units that are voted on them, one for each network.
+
+    ``unit`` says which copies, by the stream whose noise they have.
+    """
+
+    unit: Unit
+    ballots: list[Ballot]
+    asked: int = 0  # votes packed into batches
+    counted: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class Run:
+    """Votes ``first`` to ``last`` (exclusive) of an order, in consecutive rows of a batch."""
+
+    order: Order
+    first: int
+    last: int
+
+    @property
+    def votes(self) -> int:
+        """How many rows it has."""
+        return self.last - self.first
+
+
+@dataclass
+class Lane:
+    """Orders for one network, or for several that vote on the same copies, in order of arrival."""
+
+    models: tuple[NoisyModel, ...]
+    sigma: float
+    orders: deque[Order] = field(default_factory=deque)
+    waiting: int = 0  # votes not yet packed
+
+    def pack(self, batch_size: int) -> list[Run]:
+        """Take up to a batch of votes from the head."""
+        runs: list[Run] = []
+        room = batch_size
+        while room and self.orders:
+            order = self.orders[0]
+            take = min(room, order.unit.votes - order.asked)
+            first = order.unit.start + order.asked
+            runs.append(Run(order, first, first + take))
+            order.asked += take
+            self.waiting -= take
+            room -= take
+            if order.asked == order.unit.votes:
+                self.orders.popleft()
+        return runs
+
+
+class Lanes:
+    """The lanes of a panel of engines."""
+
+    def __init__(self, panel: Sequence["Engine"]) -> None:
+        self._panel = panel
+        self._lanes: dict[tuple[tuple[nn.Module, float | None], ...], Lane] = {}
+
+    def add(self, requests: Iterable[Request]) -> None:
+        """Put requests into the lanes of their networks; those that are about the same noisy copies go together."""
+        on_same_copies: dict[Unit, list[Request]] = {}
+        for request in requests:
+            unit, member = request
+            copies = replace(unit, stream=self._panel[member].noise_of(unit.stream))
+            on_same_copies.setdefault(copies, []).append(request)
+        for copies, together in on_same_copies.items():
+            sigma = copies.stream.sigma
+            together.sort(key=lambda request: (request.member, request.unit.stream))  # in whatever order they come
+            voting = [(self._panel[member], (unit.stream.stage, sigma)) for unit, member in together]
+            models = tuple(engine.models[slot] for engine, slot in voting)
+            lane = self._lanes.setdefault(tuple(model.key(sigma) for model in models), Lane(models, sigma))
+            ballots = [
+                Ballot(request, np.zeros((request.unit.blocks, engine.answers[slot]), dtype=np.int64))
+                for request, (engine, slot) in zip(together, voting, strict=True)
+            ]
+            lane.orders.append(Order(copies, ballots))
+            lane.waiting += copies.votes
+
+    def fullest(self, least: int) -> Lane | None:
+        """The lane where the most votes wait, if they are that many."""
+        waiting = [lane for lane in self._lanes.values() if lane.waiting >= least]
+        return max(waiting, key=lambda lane: lane.waiting, default=None)

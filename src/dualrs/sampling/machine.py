@@ -1,0 +1,97 @@
+"""The machine: where networks run, in which number format and shape of batches, and where its memory ends.
+
+Enters: networks, and integer pixels plus noise. Leaves: networks on their device, compiled if they can be, and float
+images for them.
+"""
+
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+from torch import Tensor
+
+from dualrs.data.images import LEVELS
+from dualrs.errors import BadSetting, NotCompiled, OutOfMemory, first_line
+from dualrs.models.compiled import compile_parts
+from dualrs.models.hardware import autocast, check_dtype, open_device
+from dualrs.models.noisy import NoisyModel
+from dualrs.sampling.noise import Int16s
+
+
+class Machine:
+    """Runs networks on one device, in one number format, on batches of one shape.
+
+    The networks are moved there; with ``compile``, torch compiles them in place. ``batch_size`` may shrink until they
+    fit, unless it is ``fixed``.
+    """
+
+    def __init__(
+        self,
+        models: Collection[NoisyModel],
+        *,
+        batch_size: int,
+        device: str | torch.device | None,
+        dtype: str,
+        compile: bool,
+    ) -> None:
+        if batch_size < 1:
+            raise BadSetting(f"the batch size must be at least 1, got {batch_size}")
+        self.batch_size, self.fixed = batch_size, False
+        self.dtype = check_dtype(dtype)
+        self.device = _choose_device(device, models)
+        self.compile = compile
+        self._eager = False  # ignore what is compiled, as torch cannot do it here
+        for module in {model.module for model in models}:
+            module.to(self.device)
+            if compile:
+                compile_parts(module)
+
+    def images(self, rows: Int16s, shape: tuple[int, ...]) -> Tensor:
+        """Integer pixels plus noise, (batch, pixels), as float images in [0, 1] units on the device."""
+        return torch.from_numpy(rows).to(self.device).view(-1, *shape).float().div_(LEVELS)
+
+    @contextmanager
+    def inference(self) -> Iterator[None]:
+        """No gradients; reduced precision if asked for."""
+        compiler = torch.compiler.set_stance("force_eager") if self._eager else nullcontext()
+        with torch.inference_mode(), autocast(self.device, self.dtype), compiler:
+            yield
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """Inference once the networks have fitted: says in a sentence if memory runs out nevertheless."""
+        try:
+            with self.inference():
+                yield
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise OutOfMemory(
+                "memory ran out in the middle of a run; what was recorded is kept: free memory and run the same "
+                "command again"
+            ) from error
+
+    def do_without_compiler(self, name: str, error: Exception) -> None:
+        """Run networks as they are from here on, because torch cannot compile one of them."""
+        self.compile, self._eager = False, True
+        warnings.warn(
+            NotCompiled(f"torch cannot compile the {name} here ({first_line(error)}); networks run as they are"),
+            stacklevel=2,
+        )
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, in whichever words."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
+        phrase in str(error) for phrase in ("out of memory", "can't allocate memory", "not enough memory")
+    )
+
+
+def _choose_device(device: str | torch.device | None, models: Collection[NoisyModel]) -> torch.device:
+    if device is not None:
+        return open_device(device)
+    devices = {m.device for m in models}
+    if len(devices) > 1:
+        raise BadSetting(f"the networks are on different devices ({', '.join(map(str, devices))}); pass device=...")
+    return devices.pop()

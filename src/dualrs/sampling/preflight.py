@@ -1,0 +1,106 @@
+"""Preflight: try each network on one batch before any vote counts, and refuse what would make votes meaningless.
+
+Enters: networks, the machine that runs them, one image. Leaves: how many answers each network has, and a batch size
+that fits all of them.
+"""
+
+import warnings
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from dualrs.data.images import Pixels
+from dualrs.errors import BadModel, BatchDependent, NonDeterministic, NonFiniteLogits, OutOfMemory, RoundingDependent
+from dualrs.models.compiled import is_compilers
+from dualrs.models.hardware import DTYPES
+from dualrs.models.noisy import NoisyModel
+from dualrs.sampling.batches import noisy_copies
+from dualrs.sampling.machine import Machine, is_out_of_memory
+from dualrs.sampling.work import Slot
+from dualrs.votes import Part, Stage, Stream
+
+# Largest difference of logits, relative to their size, that rounding in another place of a batch explains.
+_TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10, torch.bfloat16: 5e-2, torch.float16: 1e-2}
+
+
+def preflight(machine: Machine, models: Mapping[Slot, NoisyModel], pixels: Pixels) -> dict[Slot, int]:
+    """The number of answers of each network; the machine's batch size is halved until all of them fit."""
+    keys = {slot: model.key(slot[1]) for slot, model in models.items()}
+    seen = {}
+    for slot, model in models.items():
+        if keys[slot] not in seen:
+            seen[keys[slot]] = _fit(machine, model, slot, pixels)
+    answers = {slot: seen[key] for slot, key in keys.items()}
+    classes = {a for (stage, _), a in answers.items() if stage is Stage.CLASS}
+    if len(classes) > 1:
+        raise BadModel(f"the experts have different numbers of classes: {sorted(classes)}")
+    return answers
+
+
+def _fit(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> int:
+    stage, sigma = slot
+    while True:
+        rows = noisy_copies(pixels, Stream(stage, Part.SELECTION, sigma), machine.batch_size)
+        try:
+            with machine.inference():
+                return check_behaviour(model, machine.images(rows, pixels.shape), sigma, DTYPES[machine.dtype])
+        except (RuntimeError, MemoryError) as error:
+            if machine.compile and is_compilers(error):
+                machine.do_without_compiler(model.name, error)
+                continue
+            if not is_out_of_memory(error):
+                raise
+            if machine.fixed or machine.batch_size == 1:
+                raise OutOfMemory(
+                    f"the {model.name} does not fit into memory at the batch size {machine.batch_size}; "
+                    "free memory, or start a new run with a smaller batch size"
+                ) from error
+        machine.batch_size //= 2
+
+
+def check_finite(logits: Tensor, name: str) -> None:
+    """A non-finite output is an error, not a vote."""
+    if not bool(torch.isfinite(logits).all()):
+        rows = (~torch.isfinite(logits).all(dim=1)).nonzero().flatten().tolist()
+        raise NonFiniteLogits(
+            f"the {name} returned NaN or infinite logits on {len(rows)} of {len(logits)} noisy copies"
+        )
+
+
+def check_behaviour(model: NoisyModel, noisy: Tensor, sigma: float, dtype: torch.dtype) -> int:
+    """Run a batch, then its first half in other places among other images; return the number of answers.
+
+    Refuses networks whose answer to an image depends on its company or changes from call to call.
+    """
+    logits = model(noisy, sigma)
+    check_finite(logits, model.name)
+    half = max(1, len(noisy) // 2)
+    others = 1 - noisy[half:]
+    moved = model(torch.cat([others, noisy[:half]]), sigma)[len(others) :]
+    allowed = _TOLERANCE[dtype]
+    if not _gap(logits[:half], moved) <= allowed:  # NaN is no small gap
+        # Either cause shows here; running the very same batch again tells them apart.
+        if not _gap(model(noisy, sigma), logits) <= allowed:
+            raise NonDeterministic(
+                f"the {model.name} gives different logits for the same batch: remove random layers "
+                "(dropout, sampling) from its forward"
+            )
+        raise BatchDependent(
+            f"the {model.name}'s logits for an image change with the other images of its batch: it uses batch "
+            "statistics; every image must be answered by itself"
+        )
+    if not torch.equal(logits[:half], moved):
+        warnings.warn(
+            RoundingDependent(
+                f"the {model.name}'s logits differ in their last bits with the place in the batch; votes at an exact "
+                "tie may not be reproduced"
+            ),
+            stacklevel=2,
+        )
+    return int(logits.shape[1])
+
+
+def _gap(a: Tensor, b: Tensor) -> float:
+    """Largest difference, each relative to the size of its own logit: a masked class at -1e9 must hide nothing."""
+    return float(((a - b).abs() / (1 + a.abs())).max())

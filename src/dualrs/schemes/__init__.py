@@ -1,0 +1,84 @@
+"""Schemes: the kinds of run, one file each. A new kind is a file here and a line below."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from dualrs.certificates import Rule
+from dualrs.errors import BadSetting
+from dualrs.policy import POLICY, read_target
+from dualrs.schemes.aces import Aces, AcesVotes, aces_name, aces_rule
+from dualrs.schemes.assigned import Assigned
+from dualrs.schemes.cascade import MULTISCALE_RULE, Cascade, CascadeVotes
+from dualrs.schemes.cascade import RULES as CASCADES
+from dualrs.schemes.dual import RULES, Dual, DualVotes, TwoStage, two_stage_rule
+from dualrs.schemes.labels import Labels
+from dualrs.schemes.lesson import Lesson
+from dualrs.schemes.scheme import ALL, COHEN, NEEDED, ORACLE, Scheme, Seen, View, unknown
+from dualrs.schemes.single import Single
+
+__all__ = [
+    "ALL",
+    "NAMES",
+    "NEEDED",
+    "ORACLE",
+    "POLICY",
+    "SCHEMES",
+    "Aces",
+    "AcesVotes",
+    "Assigned",
+    "Cascade",
+    "CascadeVotes",
+    "Dual",
+    "DualVotes",
+    "Labels",
+    "Lesson",
+    "Scheme",
+    "Seen",
+    "Single",
+    "TwoStage",
+    "View",
+    "aces_name",
+    "read_target",
+    "rule",
+    "scheme_of",
+]
+
+SCHEMES: dict[str, type[Scheme[Any]]] = {kind.name: kind for kind in (Single, Dual, Cascade, Aces, Labels, Assigned)}
+NAMES = (COHEN.name, *RULES, MULTISCALE_RULE.name)  # rules under which a run may be certified, but for parameters
+
+
+def rule(name: str) -> Rule[Any]:
+    """Look up a rule of some run: one of `NAMES`, ``paper-1:4`` for another split, or ``aces-0.5``."""
+    known: dict[str, Rule[Any]] = {COHEN.name: COHEN} | CASCADES
+    found = known.get(name) or two_stage_rule(name) or aces_rule(name)
+    if found is None:
+        raise unknown(name, [*NAMES, "paper-A:B for another split", "aces-THRESHOLD"])
+    return found
+
+
+def scheme_of(settings: dict[str, Any]) -> Scheme[Any]:
+    """Take the settings of a scheme out of the fields of a recorded header, and make it of them."""
+    name = settings.pop("scheme", None)
+    if name is None:
+        name = _kind_before_schemes(settings)
+    if name not in SCHEMES:
+        raise BadSetting(f"the run is of kind {name!r}, and this version of dualrs knows {', '.join(SCHEMES)}")
+    kind = SCHEMES[name]
+    taken: Mapping[str, Any] = {f.name: settings.pop(f.name) for f in fields(kind) if f.name in settings}
+    return kind(**taken)
+
+
+def _kind_before_schemes(settings: dict[str, Any]) -> str:
+    """What kind of run a header of format 1 is about, which says it by what it has; leaves what that kind needs."""
+    if settings.get("rule") in (Labels.name, Assigned.name):
+        name = str(settings["rule"])
+    elif settings.get("thresholds"):
+        name = Aces.name
+    else:
+        name = Single.name if settings.get("sigma_e") is None else Dual.name
+    if name not in (Dual.name, Assigned.name):
+        sigma_e = settings.pop("sigma_e", None)
+        if name == Aces.name and [sigma_e] != list(settings.get("sigmas", ())):
+            raise BadSetting("thresholds are of ACES, where selector and classifier have one sigma")
+    return name

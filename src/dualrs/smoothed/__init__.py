@@ -1,0 +1,19 @@
+"""What a user wraps around torch modules: sampling plus a rule. Section 5.1 of the paper.
+
+Enters: modules, images. Leaves: votes, certificates and predictions.
+"""
+
+from dualrs.smoothed.kinds import Aces, Cascade, DualSmoothed, Pool, RouterAlone, Smoothed
+from dualrs.smoothed.model import SmoothedModel, certify_dataset, sampling_plan
+
+__all__ = [
+    "Aces",
+    "Cascade",
+    "DualSmoothed",
+    "Pool",
+    "RouterAlone",
+    "Smoothed",
+    "SmoothedModel",
+    "certify_dataset",
+    "sampling_plan",
+]

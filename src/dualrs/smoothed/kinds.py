@@ -1,0 +1,213 @@
+"""The kinds of smoothed models, and the networks that each is made of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Unpack, final
+
+from torch import nn
+
+from dualrs import schemes
+from dualrs.errors import BadSetting
+from dualrs.models.entropy import EntropyBins
+from dualrs.models.noisy import NoisyModel
+from dualrs.sampling.noise import check_sigma
+from dualrs.sampling.work import Slot
+from dualrs.smoothed.model import EngineSettings, SmoothedModel
+from dualrs.votes import PLAIN, Stage
+
+Experts = nn.Module | Mapping[float, nn.Module]
+
+
+@final
+class Smoothed(SmoothedModel):
+    """A classifier smoothed at one sigma (Cohen et al. 2019)."""
+
+    def __init__(
+        self,
+        classifier: nn.Module,
+        sigma: float,
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        self.kind = schemes.Single((check_sigma(sigma),))
+        self.classifier = NoisyModel("classifier", classifier)
+        super().__init__(**engine)
+
+    @property
+    def models(self) -> dict[Slot, NoisyModel]:
+        """The classifier at its sigma."""
+        return {(Stage.CLASS, self.kind.sigmas[0]): self.classifier}
+
+
+@final
+class DualSmoothed(SmoothedModel):
+    """A router smoothed at ``sigma_e`` picks one of ``sigmas`` for each input; the classifier answers under it.
+
+    ``classifier`` is one module, or a mapping {sigma: module} with an expert for every candidate. The router's
+    logits are in the order of ``sigmas``.
+    """
+
+    def __init__(
+        self,
+        router: nn.Module,
+        classifier: Experts,
+        sigmas: Sequence[float],
+        sigma_e: float,
+        *,
+        share: bool = True,
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        candidates, self.experts = _experts(classifier, sigmas)
+        self.sigma_e = _check_sigma_e(sigma_e, candidates)
+        self.kind = schemes.Dual(candidates, sigma_e=self.sigma_e)
+        self.router = NoisyModel("router", router)
+        super().__init__(share=share, **engine)
+
+    @property
+    def models(self) -> dict[Slot, NoisyModel]:
+        """The router at sigma_e and the expert of each candidate."""
+        return {(Stage.ROUTER, self.sigma_e): self.router} | _class_slots(self.experts)
+
+
+@final
+class Cascade(SmoothedModel):
+    """A classifier at several sigmas, or an expert for each, without a router: the noisiest sure stage answers."""
+
+    def __init__(
+        self,
+        classifier: Experts,
+        sigmas: Sequence[float] | None = None,
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        if sigmas is None:
+            if not isinstance(classifier, Mapping):
+                raise BadSetting("say at which sigmas the classifier is smoothed, as sigmas=(0.25, 0.5, 1.0)")
+            sigmas = list(classifier)
+        candidates, self.experts = _experts(classifier, sigmas)
+        if len(candidates) < 2:
+            raise BadSetting("a cascade needs at least two sigmas; for one, use Smoothed")
+        self.kind = schemes.Cascade(candidates)
+        super().__init__(**engine)
+
+    @property
+    def models(self) -> dict[Slot, NoisyModel]:
+        """The expert of each sigma."""
+        return _class_slots(self.experts)
+
+
+@final
+class Aces(SmoothedModel):
+    """A classifier smoothed at ``sigma`` where a selector is sure, and elsewhere the ``core`` network, without noise.
+
+    Horvath et al. 2022. The selector, smoothed at sigma too, compares the entropy of a network's answer (in nats) with
+    ``thresholds``: low, and the classifier answers. That network is the classifier itself unless ``selector`` is given.
+    Votes serve every threshold; a certificate is about one of them. Where the core answers, the outcome is "predicted":
+    a class without a radius.
+    """
+
+    def __init__(
+        self,
+        classifier: nn.Module,
+        core: nn.Module,
+        sigma: float,
+        thresholds: Sequence[float],
+        *,
+        selector: nn.Module | None = None,
+        share: bool = True,
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        limits = tuple(map(float, thresholds))
+        asked = EntropyBins(classifier if selector is None else selector, limits)
+        self.kind = schemes.Aces((check_sigma(sigma),), thresholds=limits)
+        self.classifier = NoisyModel("classifier", classifier)
+        self.core = NoisyModel("core network", core)
+        self.selector = NoisyModel("selector", asked)
+        super().__init__(share=share, **engine)
+
+    @property
+    def models(self) -> dict[Slot, NoisyModel]:
+        """Selector and classifier at sigma, and the core without noise."""
+        sigma = self.kind.sigmas[0]
+        return {
+            (Stage.ROUTER, sigma): self.selector,
+            (Stage.CLASS, sigma): self.classifier,
+            (PLAIN.stage, PLAIN.sigma): self.core,
+        }
+
+
+@final
+class Pool(SmoothedModel):
+    """A classifier at several sigmas, or an expert for each, before there is a router: what labels are made from."""
+
+    def __init__(
+        self,
+        classifier: Experts,
+        sigmas: Sequence[float],
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        candidates, self.experts = _experts(classifier, sigmas)
+        if not candidates:
+            raise BadSetting("a pool needs at least one sigma")
+        self.kind = schemes.Labels(candidates)
+        super().__init__(**engine)
+
+    @property
+    def models(self) -> dict[Slot, NoisyModel]:
+        """The expert of each sigma."""
+        return _class_slots(self.experts)
+
+
+@final
+class RouterAlone(SmoothedModel):
+    """A router without its experts: what the sigma of each training input is assigned by."""
+
+    def __init__(
+        self,
+        router: nn.Module,
+        sigmas: Sequence[float],
+        sigma_e: float,
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        candidates = _candidates(sigmas)
+        self.sigma_e = _check_sigma_e(sigma_e, candidates)
+        self.kind = schemes.Assigned(candidates, sigma_e=self.sigma_e)
+        self.router = NoisyModel("router", router)
+        super().__init__(**engine)
+
+    @property
+    def models(self) -> dict[Slot, NoisyModel]:
+        """The router at sigma_e."""
+        return {(Stage.ROUTER, self.sigma_e): self.router}
+
+
+def _class_slots(experts: Mapping[float, NoisyModel]) -> dict[Slot, NoisyModel]:
+    return {(Stage.CLASS, sigma): model for sigma, model in experts.items()}
+
+
+def _candidates(sigmas: Sequence[float]) -> tuple[float, ...]:
+    """The candidate sigmas, checked."""
+    candidates = tuple(check_sigma(s, "each candidate sigma") for s in sigmas)
+    if len(set(candidates)) != len(candidates):
+        raise BadSetting(f"the candidate sigmas must be different, got {candidates}")
+    return candidates
+
+
+def _check_sigma_e(sigma_e: float, candidates: tuple[float, ...]) -> float:
+    """The router's sigma, checked against the candidates that it chooses from."""
+    if len(candidates) < 2:
+        raise BadSetting("a router needs at least two candidate sigmas; for one, use Smoothed")
+    check_sigma(sigma_e, "sigma_e")
+    if sigma_e < max(candidates):
+        raise BadSetting(
+            f"sigma_e = {sigma_e:g} lies below the largest candidate sigma {max(candidates):g}; the "
+            "router's radius would limit every certificate there"
+        )
+    return float(sigma_e)
+
+
+def _experts(classifier: Experts, sigmas: Sequence[float]) -> tuple[tuple[float, ...], dict[float, NoisyModel]]:
+    """The candidate sigmas, checked, and the network that votes at each."""
+    candidates = _candidates(sigmas)
+    if not isinstance(classifier, Mapping):
+        return candidates, dict.fromkeys(candidates, NoisyModel("classifier", classifier))
+    if set(classifier) != set(candidates):
+        raise BadSetting(f"experts for sigmas {list(classifier)}, but the candidates are {candidates}")
+    return candidates, {s: NoisyModel(f"expert for sigma {s:g}", classifier[s]) for s in candidates}

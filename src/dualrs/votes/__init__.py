@@ -1,0 +1,24 @@
+"""Votes: the only currency between the half of dualrs that runs networks and the half that does arithmetic."""
+
+from dualrs.votes.address import BLOCK, PLAIN, UNIT, Part, Purpose, SamplingPlan, Stage, Stream, Unit
+from dualrs.votes.counts import Bounds, Votes, gather
+from dualrs.votes.tally import Counts, Policy, Tally, Wanted
+
+__all__ = [
+    "BLOCK",
+    "PLAIN",
+    "UNIT",
+    "Bounds",
+    "Counts",
+    "Part",
+    "Policy",
+    "Purpose",
+    "SamplingPlan",
+    "Stage",
+    "Stream",
+    "Tally",
+    "Unit",
+    "Votes",
+    "Wanted",
+    "gather",
+]
