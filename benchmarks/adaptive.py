@@ -123,7 +123,7 @@ def cascade(classifier: nn.Module, images: Images, report: Callable[[Progress], 
     for sigma in sorted(SIGMAS, reverse=True):
         votes = sampled(classifier, sigma, images[going], partial(add, report, total, total.votes))
         stages.append(votes)
-        level = ErrorBudget(ALPHA).cascade().upper
+        level = ErrorBudget(ALPHA).multiscale().upper
         down = votes.upper(votes.selection.argmax(axis=1), level) < 0.5
         going = going[down]
         if not len(going):

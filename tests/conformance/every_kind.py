@@ -104,9 +104,16 @@ def counts_of(votes):
     if isinstance(votes, np.ndarray):
         return [votes]
     if isinstance(votes, Votes):
-        return [votes.selection, votes.estimation]
+        return [votes.selection, votes.estimation] if votes.joint is None else [dense(part) for part in votes.joint]
     held = [getattr(votes, f.name) for f in fields(votes)] if is_dataclass(votes) else votes
     return [counts for part in held if not np.isscalar(part) for counts in counts_of(part)]
+
+
+def dense(joint):
+    """Counts of pairs of class and confidence, one row per input."""
+    made = np.zeros((joint.rows, joint.classes * (len(joint.confidences) + 1)), dtype=np.int64)
+    made[joint.row, joint.pair] = joint.count
+    return made
 
 
 def run(kind, path, *, all_votes=False, indices=range(5), **options):

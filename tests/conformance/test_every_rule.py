@@ -12,7 +12,8 @@ from every_kind import ADAPTIVE, ALPHA, CERTIFYING, FIXED, Voters, complete, pol
 from dualrs.certificates import Certificates, Radii
 from dualrs.errors import BadSetting, TooFewVotes, UnusableVotes
 from dualrs.policy import Hopes
-from dualrs.schemes import NAMES, ORACLE, AcesVotes, DualVotes, TwoStage, rule
+from dualrs.schemes import NAMES, ORACLE, AcesVotes, CascadeVotes, DualVotes, TwoStage, rule
+from dualrs.schemes.cascade import Stages
 from dualrs.votes import SamplingPlan, Tally, Votes
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -24,7 +25,7 @@ def found_by_schemes():
     found = {}
     for kind in CERTIFYING:
         scheme = scheme_of(kind)
-        own = [name for name in (*NAMES, "paper-1:4", "paper-4:1", "aces-0.5") if reads(scheme, name)]
+        own = [name for name in (*NAMES, "paper-1:4", "paper-4:1", "cascade-0.4", "aces-0.5") if reads(scheme, name)]
         for name in dict.fromkeys((*own, *scheme.derivable(scheme.own_rule().name))):
             if name != ORACLE:
                 applied = scheme.rule(name)
@@ -84,7 +85,7 @@ def test_more_votes_for_the_class_never_lower_the_radius(scheme, rule_):
     rng = np.random.default_rng(0)
     tallies = [Voters(scheme, seed).drive(*policies(scheme.name)["all"])[0] for seed in SEEDS]
     before = rule_.certify(scheme.gather(tallies, FIXED), ALPHA)
-    more = [with_more(tally, scheme, sigma, rng) for tally, sigma in zip(tallies, before.sigma_c, strict=True)]
+    more = [with_more(t, scheme, s, y, rng) for t, s, y in zip(tallies, before.sigma_c, before.selected, strict=True)]
     after = rule_.certify(scheme.gather(more, FIXED), ALPHA)
     assert (after.radius >= before.radius).all()
     assert (after.radius > before.radius).any()
@@ -92,15 +93,15 @@ def test_more_votes_for_the_class_never_lower_the_radius(scheme, rule_):
     np.testing.assert_array_equal(after.prediction[claimed], before.prediction[claimed])
 
 
-def with_more(tally, scheme, sigma, rng):
-    """Estimation votes at a sigma moved to the class that its selection votes chose."""
+def with_more(tally, scheme, sigma, y, rng):
+    """Estimation votes at a sigma moved to the class that the certificate is about, as sure as can be."""
     made = Tally({stream: dict(parts) for stream, parts in tally.counts.items()})
     for stream, parts in made.counts.items():
         if (stream.stage, stream.part, stream.sigma) == ("class", "estimation", sigma):
-            y = tally.total(replace(stream, part="selection"), scheme.classes).argmax()
             for start, counts in parts.items():
                 moved = rng.integers(0, counts + 1)
-                parts[start] = counts - moved + moved.sum() * np.eye(len(counts), dtype=np.int64)[y]
+                sure = (y + 1) * len(counts) // scheme.classes - 1
+                parts[start] = counts - moved + moved.sum() * np.eye(len(counts), dtype=np.int64)[sure]
     return made
 
 
@@ -108,10 +109,11 @@ def with_more(tally, scheme, sigma, rng):
 
 
 def unanimous(scheme, n):
-    """One input on which every vote of every network is for its first answer."""
+    """One input on which every vote of every network is for its first answer, as sure as can be."""
     plan, tally = SamplingPlan(1, n), Tally()
     for stream, answers in scheme.streams.items():
-        tally.put(stream, 0, plan.steps_of(stream)[-1] * np.eye(answers, dtype=np.int64)[0])
+        sure = len(getattr(scheme, "confidences", ())) if stream.stage == "class" else 0
+        tally.put(stream, 0, plan.steps_of(stream)[-1] * np.eye(answers, dtype=np.int64)[sure])
     return scheme.gather([tally], plan)
 
 
@@ -168,6 +170,8 @@ def hoped(votes):
     hopeful = np.array([False, True])
     if isinstance(votes, Votes):
         return Hopes.of(votes, hopeful)
+    if isinstance(votes, CascadeVotes):
+        return Stages(tuple(Hopes.of(e, hopeful) for e in votes.experts))
     return TwoStage(Hopes.of(votes.router, hopeful), tuple(Hopes.of(e, hopeful) for e in votes.experts))
 
 

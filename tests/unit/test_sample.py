@@ -378,7 +378,7 @@ def test_adaptive_dataset(tmp_path):
 
 
 def test_cascade_answers_at_the_noisiest_sigma_that_is_sure(tmp_path):
-    sample = dualrs.certify_dataset(MODELS["cascade"](), DATA, tmp_path / "run.ledger", **SIZE)
+    sample = dualrs.certify_dataset(MODELS["cascade"](), DATA, tmp_path / "run.ledger", **SIZE, rule="multiscale")
     with Ledger.open(tmp_path / "run.ledger") as ledger:
         assert (ledger.header.rule, ledger.header.scheme.sigmas) == ("multiscale", SIGMAS)
         asked = {name: {s.sigma for s, parts in ledger.tally(name).counts.items() if parts} for name in DATA.ids}
@@ -413,12 +413,16 @@ def test_impossible_cascade_is_refused(arguments, message):
 
 def test_cascade_refuses_what_it_has_not():
     model = MODELS["cascade"]()
-    with pytest.raises(BadSetting, match="does not fit several sigmas without a router; use multiscale"):
+    with pytest.raises(BadSetting, match="does not fit several sigmas without a router; use cascade"):
         model.rule("fusion")
     with pytest.raises(BadSetting, match="no adaptive form"):
-        model.certify(IMAGES, **SIZE, budget="adaptive")
-    with pytest.raises(BadSetting, match="use certify"):
-        model.predict(IMAGES)
+        model.certify(IMAGES, **SIZE, rule="multiscale", budget="adaptive")
+    with pytest.raises(BadSetting, match="predictions of a cascade go by rule cascade"):
+        model.predict(IMAGES, rule="multiscale")
+    with pytest.raises(BadSetting, match=r"sure at 0\.45, and the votes are recorded at 0,0\.3,0\.4,0\.5,0\.6"):
+        model.certify(IMAGES, **SIZE, rule="cascade-0.45")
+    with pytest.raises(BadSetting, match="more stages than there are: 3 sigmas"):
+        model.certify(IMAGES, **SIZE, rule="cascade-0.4,0.4,0.4,0.4")
 
 
 def test_names_of_the_front_door_are_there():

@@ -18,7 +18,7 @@ from dualrs.certificates.multiscale_authors import multiscale_authors as authors
 from dualrs.certificates.rule import concluded
 from dualrs.schemes import rule
 from dualrs.theory.bounds import upper
-from dualrs.theory.budget import CascadeLevels, ErrorBudget
+from dualrs.theory.budget import ErrorBudget, StageBounds
 from dualrs.theory.radius import gaussian_radius
 
 multiscale = concluded(multiscale_radii)
@@ -77,7 +77,7 @@ def twin(levels=None, point_estimate=False, forget_passed=False, own_class=False
     """The rule once more, open to sabotage of its levels and of what a passed stage costs."""
 
     def certify(votes):
-        stages, spent = descending(votes), levels or ErrorBudget(ALPHA).cascade()
+        stages, spent = descending(votes), levels or ErrorBudget(ALPHA).multiscale()
         stop = descend(stages, [spent] * len(stages))
         y = classes_at(stages, stop)
         passed = []
@@ -94,7 +94,7 @@ def twin(levels=None, point_estimate=False, forget_passed=False, own_class=False
 
 
 def each(level):
-    return CascadeLevels(np.asarray(level), np.asarray(level))
+    return StageBounds(np.asarray(level), np.asarray(level))
 
 
 def best_fixed_sigma(votes):

@@ -1,7 +1,7 @@
 """Rules: pure functions from votes to certificates, vectorised over inputs, without torch."""
 
 from dualrs.certificates.certificate import ABSTAIN, Certificate, Certificates, Outcome, Radii, spell_seed
-from dualrs.certificates.predict import Prediction, Predictions, check_predict, predict, predict_dual
+from dualrs.certificates.predict import Prediction, Predictions, check_predict, predict, predict_dual, predicted
 from dualrs.certificates.rule import Rule
 
 __all__ = [
@@ -16,5 +16,6 @@ __all__ = [
     "check_predict",
     "predict",
     "predict_dual",
+    "predicted",
     "spell_seed",
 ]

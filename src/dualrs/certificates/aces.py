@@ -83,6 +83,7 @@ def aces(votes: WithCore, alpha: float, threshold: float) -> Certificates:
         limited_by=np.where(smoothed, found.limited_by, np.where(decided, CORE, ROUTER)),
         outcome=np.where(smoothed, found.outcome, by_core),
         rival=nowhere,
+        selected=np.where(smoothed, y, votes.core.argmax(axis=1)),
     )
 
 

@@ -35,9 +35,11 @@ class Outcome(StrEnum):
     PREDICTED = "predicted"
     ROUTER_UNDECIDED = "router undecided"
     CLASS_UNDECIDED = "class undecided"
+    STAGE_UNDECIDED = "earlier stage undecided"
 
 
 CLASS, ROUTER = "class", "router"
+RIVAL, STAGE = "rival", "stage"  # with a sigma: another expert that may be asked, or an earlier stage of a cascade
 
 
 def spell_seed(seed: int) -> str:
@@ -56,17 +58,13 @@ def listed(rows: "Sequence[Certificate] | Sequence[Prediction]", seed: int | Non
     return "\n".join(lines if seed is None else [*lines, f"seed {spell_seed(seed)}"])
 
 
-def rival(sigma: float) -> str:
-    """Name of a limit: the router might answer this sigma, whose expert might answer another class."""
-    return f"rival {sigma:g}"
-
-
 @dataclass(frozen=True, eq=False)
 class Radii(Generic[Evidence]):
     """What a rule makes of bounds, a row per input: a class, the radius of the class, and that of what leads to it.
 
-    ``rival`` is the sigma that limits the latter, NaN where it is not a matter of one sigma. ``evidence`` are the
-    bounds behind it all: of `Votes` come certificates, of hopes a decision whether to sample on.
+    ``rival`` is the sigma that limits the latter, NaN where it is not a matter of one sigma, and ``rivals`` what such
+    sigmas are called; ``doubt`` is the outcome where it is not decided. ``evidence`` are the bounds behind it all: of
+    `Votes` come certificates, of hopes a decision whether to sample on.
     """
 
     y: NDArray[np.int64]
@@ -75,6 +73,8 @@ class Radii(Generic[Evidence]):
     r_sigma: Floats
     rival: Floats
     evidence: Sequence[Evidence]
+    rivals: str = RIVAL
+    doubt: Outcome = Outcome.ROUTER_UNDECIDED
 
     @property
     def radius(self) -> Floats:
@@ -90,8 +90,8 @@ class Certificate:
     claim about the input alone, with ``radius`` 0 (rule `aces`). ``r_sigma`` is the radius
     of the routing, ``r_c`` that of the class under the chosen sigma; the smaller one is ``radius``. Either may
     be zero or negative: its bound did not reach what it had to. ``limited_by`` names what holds the radius
-    down: "class", "router", or "rival s": the router might answer s, where another class might win. The same call with
-    ``seed`` gives the same certificate.
+    down: "class", "router", "rival s" (the router might answer s, where another class might win), or "stage s" (the
+    stage at s, which comes before, might answer another class). The same call with ``seed`` gives the same certificate.
     """
 
     prediction: int
@@ -146,6 +146,7 @@ class Certificates(Sequence[Certificate]):
     outcome: NDArray[np.str_]
     rival: Floats | None = None  # NaN where no one sigma limits
     seed: int | None = None  # one for all
+    selected: NDArray[np.int64] | None = None  # the class that each is about, also where it abstains; not kept
 
     @classmethod
     def conclude(cls, found: Radii[Votes]) -> "Certificates":
@@ -158,10 +159,11 @@ class Certificates(Sequence[Certificate]):
             raise TypeError("only real votes make certificates, and these radii rest on something else")
         radius, certified = found.radius, found.radius > 0
         class_limits = (found.r_c <= found.r_sigma) | (found.r_c <= 0)
-        undecided = np.where(class_limits, Outcome.CLASS_UNDECIDED.value, Outcome.ROUTER_UNDECIDED.value)
+        undecided = np.where(class_limits, Outcome.CLASS_UNDECIDED.value, found.doubt.value)
         rivals = np.where(class_limits, np.nan, found.rival)
         sigmas, place = np.unique(rivals, return_inverse=True)  # few, for many inputs
-        limits = np.array([ROUTER if np.isnan(s) else rival(s) for s in sigmas], dtype=np.str_)[place]
+        names = [ROUTER if np.isnan(s) else f"{found.rivals} {s:g}" for s in sigmas]
+        limits = np.array(names, dtype=np.str_)[place]
         return cls(
             prediction=np.where(certified, found.y, ABSTAIN),
             radius=np.where(certified, radius, 0.0),
@@ -171,6 +173,7 @@ class Certificates(Sequence[Certificate]):
             limited_by=np.where(class_limits, CLASS, limits),
             outcome=np.where(certified, Outcome.CERTIFIED.value, undecided),
             rival=rivals,
+            selected=found.y,
         )
 
     def __len__(self) -> int:
@@ -200,7 +203,8 @@ class Certificates(Sequence[Certificate]):
     @classmethod
     def stack(cls, rows: Sequence[Certificate]) -> "Certificates":
         """Put single certificates side by side."""
-        columns: dict[str, Any] = {f.name: np.array([getattr(r, f.name) for r in rows]) for f in fields(cls)}
+        held = [f.name for f in fields(Certificate)]
+        columns: dict[str, Any] = {name: np.array([getattr(r, name) for r in rows]) for name in held}
         columns["rival"] = np.array([np.nan if r.rival is None else r.rival for r in rows])
         return cls(**columns | {"seed": rows[0].seed if len({r.seed for r in rows}) == 1 else None})
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.certificates.certificate import Radii
+from dualrs.certificates.certificate import STAGE, Outcome, Radii
 from dualrs.certificates.selection import Indices, demand_one_look
 from dualrs.errors import UnusableVotes
 from dualrs.theory.bounds import Floats
-from dualrs.theory.budget import CascadeLevels, ErrorBudget
+from dualrs.theory.budget import ErrorBudget, StageBounds
 from dualrs.theory.radius import gaussian_radius
 from dualrs.votes import Votes
 
@@ -32,7 +32,7 @@ def multiscale(votes: Sequence[Votes], alpha: float) -> Radii[Votes]:
     stop early, being passed no longer makes its false answers rare, and the argument for alpha/2 does not hold.
     """
     demand_one_look("multiscale", *votes)
-    stages, levels = descending(votes), ErrorBudget(alpha).cascade()
+    stages, levels = descending(votes), ErrorBudget(alpha).multiscale()
     stop = descend(stages, [levels] * len(stages))
     y = classes_at(stages, stop)
     reach = [-gaussian_radius(v.sigma, v.upper_of_others(y, levels.upper)) for v in stages]
@@ -46,7 +46,7 @@ def descending(votes: Sequence[Votes]) -> list[Votes]:
     return sorted(votes, key=lambda v: -v.sigma)
 
 
-def descend(stages: Sequence[Votes], levels: Sequence[CascadeLevels]) -> Indices:
+def descend(stages: Sequence[Votes], levels: Sequence[StageBounds]) -> Indices:
     """The stage at which the cascade stops for each input: the first whose upper bound is not below 1/2, or the last.
 
     Whether it predicts there is for the lower bound to say.
@@ -74,7 +74,7 @@ def classes_at(stages: Sequence[Votes], stop: Indices) -> Indices:
     return np.asarray(np.stack([v.selection.argmax(axis=1) for v in stages])[stop, np.arange(len(stop))])
 
 
-def conclude(stages: Sequence[Votes], stop: Indices, levels: CascadeLevels, reach: Sequence[Floats]) -> Radii[Votes]:
+def conclude(stages: Sequence[Votes], stop: Indices, levels: StageBounds, reach: Sequence[Floats]) -> Radii[Votes]:
     """Radii from where the cascade stopped and how far each stage, if it was passed, lets the answer reach."""
     rows, y = np.arange(len(stop)), classes_at(stages, stop)
     own = np.stack([gaussian_radius(v.sigma, v.lower(y, levels.lower)) for v in stages])
@@ -89,4 +89,6 @@ def conclude(stages: Sequence[Votes], stop: Indices, levels: CascadeLevels, reac
         r_sigma=earlier[weakest, rows],
         rival=sigmas[weakest],
         evidence=stages,
+        rivals=STAGE,
+        doubt=Outcome.STAGE_UNDECIDED,
     )

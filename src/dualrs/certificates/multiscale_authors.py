@@ -27,8 +27,8 @@ def multiscale_authors(votes: Sequence[Votes], alpha: float) -> Radii[Votes]:
     """
     demand_one_look("multiscale-authors", *votes)
     stages, budget = descending(votes), ErrorBudget(alpha)
-    stop = descend(stages, [budget.cascade_of_authors(s) for s in range(len(stages))])
-    levels = budget.cascade_of_authors(stop)  # that of the last stage, also for the stages before it
+    stop = descend(stages, [budget.multiscale_of_authors(s) for s in range(len(stages))])
+    levels = budget.multiscale_of_authors(stop)  # that of the last stage, also for the stages before it
     y = classes_at(stages, stop)
     passed = [-gaussian_radius(v.sigma, _others_upper(v, y, levels.upper)) for v in stages]
     return conclude(stages, stop, levels, passed)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
-from dualrs.certificates.certificate import ABSTAIN, Outcome, listed, with_seed
+from dualrs.certificates.certificate import ABSTAIN, Certificates, Outcome, listed, with_seed
 from dualrs.certificates.selection import TwoStages, demand_one_look
 from dualrs.errors import TooFewVotes
 from dualrs.theory.bounds import Floats
@@ -103,6 +103,15 @@ def predict_dual(votes: TwoStages[Votes], alpha: float) -> Predictions:
         _p_value(votes.router.estimation) <= levels.router,
         _p_value(estimation) <= levels.classifier,
     )
+
+
+def predicted(found: Certificates) -> Predictions:
+    """The class that each certificate is about, without its radius.
+
+    Guarantee: that of the certificates: a radius above 0 says it of the input too.
+    """
+    outcome = np.where(found.outcome == Outcome.CERTIFIED.value, Outcome.PREDICTED.value, found.outcome)
+    return Predictions(found.prediction, found.sigma_c, outcome)
 
 
 def _p_value(counts: Counts) -> Floats:

@@ -31,7 +31,8 @@ class Rule(Generic[V]):
     ``drawn`` says how many votes it would have taken by itself for each input. ``caveat`` is what has to be said of its
     guarantee; without one (``guaranteed`` False) it is for comparison only. ``outlook`` is the formula on hopes, for an
     adaptive run; None where it has no adaptive form. ``helpful`` says which unsampled experts could still raise the
-    radius; None where only the chosen one counts. ``parameter`` is the number in its name, if there is one.
+    radius; None where only the chosen one counts. ``parameter`` is the number in its name, ``form`` what else its name
+    says, if there is such a thing.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Rule(Generic[V]):
     outlook: Callable[[Any, float], Radii[Any]] | None = None
     helpful: Callable[[V, float], NDArray[np.bool_]] | None = None
     parameter: float | None = None
+    form: Any = None
 
     def certify(self, votes: V, alpha: float) -> Certificates:
         """Certificates from votes; refuses those of another kind of run."""
@@ -82,6 +84,7 @@ class Rule(Generic[V]):
             formula=lambda votes, alpha: self.formula(part(votes), alpha),  # type: ignore[arg-type]
             drawn=lambda votes, found, alpha: self.drawn(part(votes), found, alpha),  # type: ignore[arg-type]
             outlook=None,
+            helpful=None if self.helpful is None else lambda votes, alpha: self.helpful(part(votes), alpha),  # type: ignore
         )
         found: Rule[W] = changed
         return found

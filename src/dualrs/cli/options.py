@@ -64,6 +64,13 @@ class NetworkOptions:
     selector: Annotated[
         str | None, _network(help="With --core: the network whose entropy counts; by default the classifier.")
     ] = None
+    confidences: Annotated[
+        str | None,
+        _network(
+            help="With --sigmas: softmax probabilities at which votes tell whether the classifier was sure, so that "
+            "--rule cascade-0.4 can let the others pass; 0.3,0.4,0.5,0.6 for a cascade, and none with a router."
+        ),
+    ] = None
 
     def section(self) -> dict[str, Any]:
         """The section [model] of a recipe. Paths in a recipe start at the recipe, those given by hand here."""
@@ -81,6 +88,7 @@ class NetworkOptions:
             "sigma_e": self.sigma_e,
             "sigma": self.sigma,
             "thresholds": numbers(self.thresholds, "--thresholds"),
+            "confidences": numbers(self.confidences, "--confidences"),
         }
 
 
@@ -142,8 +150,9 @@ class VoteOptions:
     rule: Annotated[
         str | None,
         _votes(
-            help="cohen (one sigma); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair (two stages); "
-            "aces-THRESHOLD (a core network). cohen, fusion or the first threshold by default."
+            help="cohen (one sigma); cascade, cascade-0.4 (votes below this confidence pass at the noisiest stage), "
+            "multiscale (several sigmas, no router); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair "
+            "(with a router); aces-THRESHOLD (a core network). By default the first named, fusion with a router."
         ),
     ] = None
     adaptive: Annotated[

@@ -62,7 +62,8 @@ def _model(header: "Header", found: dict[str, Any], device: str | None) -> "Smoo
         selector = None if found.get("selector") is None else network("selector")
         return Aces(classifier, network("core"), scheme.sigma, scheme.thresholds, selector=selector, **engine)
     if isinstance(scheme, schemes.Cascade):
-        return Cascade(classifier, scheme.sigmas, **engine)
+        return Cascade(classifier, scheme.sigmas, confidences=scheme.confidences, **engine)
     if isinstance(scheme, schemes.Dual):
-        return DualSmoothed(network("router"), classifier, scheme.sigmas, scheme.sigma_e, **engine)
+        router = network("router")
+        return DualSmoothed(router, classifier, scheme.sigmas, scheme.sigma_e, confidences=scheme.confidences, **engine)
     return Smoothed(classifier, scheme.sigmas[0], **engine)

@@ -170,9 +170,9 @@ def _denoise(network: "nn.Module", levels: "NDArray[np.int64]", sigma: float) ->
     import numpy as np
     import torch
 
-    from dualrs.models.entropy import EntropyBins
+    from dualrs.models.denoise import OnLogits
 
-    denoiser = getattr(network.front if isinstance(network, EntropyBins) else network, "denoiser", None)
+    denoiser = getattr(network.front if isinstance(network, OnLogits) else network, "denoiser", None)
     if denoiser is None:
         return None
     device = next(denoiser.parameters(), torch.empty(0)).device

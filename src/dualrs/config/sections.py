@@ -16,7 +16,8 @@ class ModelSection(Section):
 
     A router with a classifier or experts; a classifier or experts at several sigmas without a router (a cascade); or a
     classifier at one sigma, and beside it a core network, with thresholds of the entropy of the classifier, or of a
-    selector, that decide between them (ACES).
+    selector, that decide between them (ACES). With several sigmas, votes tell how sure the classifier was at
+    ``confidences``; left out, a cascade has some, and a model with a router none.
     """
 
     router: str | None = None
@@ -28,6 +29,7 @@ class ModelSection(Section):
     core: str | None = None
     thresholds: tuple[float, ...] | None = None
     selector: str | None = None
+    confidences: tuple[float, ...] | None = None
 
     @model_validator(mode="after")
     def _one_or_two_stages(self) -> "ModelSection":
@@ -37,6 +39,8 @@ class ModelSection(Section):
             raise ValueError("thresholds and a selector go with a core network; name one")
         if self.core is not None and (self.router is not None or self.thresholds is None):
             raise ValueError("beside a core network, give a classifier, one sigma and thresholds, and no router")
+        if self.confidences is not None and self.sigmas is None:
+            raise ValueError("confidences go with several sigmas, where votes may pass from stage to stage")
         if self.router is None:
             if self.sigma_e is not None or (self.sigma is None) == (self.sigmas is None):
                 raise ValueError("without a router, give a classifier and one sigma, or several sigmas for a cascade")

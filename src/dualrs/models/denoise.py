@@ -114,6 +114,26 @@ class Denoised(Behind):
         return logits
 
 
+class OnLogits(Behind):
+    """A module that answers from the logits of a network; ``role`` is what errors call that network."""
+
+    def __init__(self, network: nn.Module, role: str) -> None:
+        super().__init__()
+        self.network = network
+        self._voter = NoisyModel(role, network)
+        self.training = network.training
+
+    @property
+    def front(self) -> nn.Module:
+        """The network."""
+        return self.network
+
+    def begin(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+        """Its logits."""
+        logits = self.network(noisy, sigma=sigma) if self._voter.takes_sigma else self.network(noisy)
+        return self._voter.checked(logits, len(noisy))
+
+
 def answer_together(models: Sequence[NoisyModel], noisy: Tensor, sigma: float) -> list[Tensor]:
     """Logits of several models on the same noisy images; what some of them have in front works once for all."""
     if len(models) == 1:

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from dualrs.errors import BadSetting
-from dualrs.models.denoise import Behind, Sigma
-from dualrs.models.noisy import NoisyModel
+from dualrs.models.denoise import OnLogits, Sigma
 
 
-class EntropyBins(Behind):
+class EntropyBins(OnLogits):
     """Bin the entropy, in nats, of a network's softmax; one answer more than there are thresholds.
 
     The logits are continuous in the entropy, so that rounding can change an answer only where the entropy is at a
@@ -24,23 +23,10 @@ class EntropyBins(Behind):
     thresholds: Tensor
 
     def __init__(self, network: nn.Module, thresholds: Sequence[float]) -> None:
-        super().__init__()
+        super().__init__(network, "selector")
         if not thresholds or any(b <= a for a, b in zip((0.0, *thresholds), thresholds, strict=False)):
             raise BadSetting(f"thresholds of an entropy must be positive and rising, got {list(thresholds)}")
-        self.network = network
         self.register_buffer("thresholds", torch.tensor(thresholds))
-        self._looked_at = NoisyModel("selector", network)
-        self.training = network.training
-
-    @property
-    def front(self) -> nn.Module:
-        """The network whose entropy is looked at."""
-        return self.network
-
-    def begin(self, noisy: Tensor, sigma: Sigma) -> Tensor:
-        """The logits of that network."""
-        logits = self.network(noisy, sigma=sigma) if self._looked_at.takes_sigma else self.network(noisy)
-        return self._looked_at.checked(logits, len(noisy))
 
     def answer(self, begun: Tensor, sigma: Sigma) -> Tensor:
         """Logits, shape (batch, thresholds + 1): sums of what the entropy exceeds each threshold by."""

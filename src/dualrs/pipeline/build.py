@@ -18,17 +18,17 @@ def build_model(recipe: Recipe, folder: Path | None = None, networks: Networks |
 
     ``networks`` has those that other models opened, to share them.
     """
-    spec, engine = recipe.model, recipe.engine.model_dump()
+    spec, engine, told = recipe.model, recipe.engine.model_dump(), recipe.model.confidences
     network = networks or Networks(folder)
     classifier = network.classifier(spec.classifier, spec.experts)
     if spec.core is not None:
         selector = None if spec.selector is None else network(spec.selector)
         return Aces(classifier, network(spec.core), spec.sigma, spec.thresholds, selector=selector, **engine)  # type: ignore[arg-type]
-    if spec.router is None:
-        if spec.sigma is None:
-            return Cascade(classifier, spec.sigmas, **engine)
+    if spec.sigma is not None:
         return Smoothed(classifier, spec.sigma, **engine)  # type: ignore[arg-type]
-    return DualSmoothed(network(spec.router), classifier, spec.sigmas, spec.sigma_e, **engine)  # type: ignore[arg-type]
+    if spec.router is None:
+        return Cascade(classifier, spec.sigmas, confidences=told, **engine)
+    return DualSmoothed(network(spec.router), classifier, spec.sigmas, spec.sigma_e, confidences=told, **engine)  # type: ignore[arg-type]
 
 
 def build_data(data: DataSection, folder: Path | None = None) -> Dataset:

@@ -1,6 +1,6 @@
 """How far to sample: to the planned end, or from look to look towards a target. Schemes say of which streams."""
 
-from dualrs.policy.adaptive import POLICY, going_on, next_look
+from dualrs.policy.adaptive import POLICY, going_on, next_look, next_stage
 from dualrs.policy.hopes import Hopes
 from dualrs.policy.target import Grid, Target, Tolerance, read_target
 from dualrs.policy.whole import both_parts, whole
@@ -14,6 +14,7 @@ __all__ = [
     "both_parts",
     "going_on",
     "next_look",
+    "next_stage",
     "read_target",
     "whole",
 ]

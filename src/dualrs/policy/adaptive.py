@@ -6,6 +6,7 @@ expensive.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,17 +30,25 @@ def going_on(
         wanted = following(tally.up_to(asked))
 
 
-def next_look(
-    voters: Mapping[Stream, Votes], counted: Sequence[Stream], chosen: Stream, outlook: Outlook, target: Target
-) -> dict[Stream, int]:
-    """The votes on one input to go on with; none where the target is met or out of reach.
+class Prospect(NamedTuple):
+    """What more votes on one input are for: the radius to go for, and the models without whose votes it is lost."""
 
-    ``voters`` are the models by their estimation streams, ``counted`` those that may be asked for more, ``chosen`` the
-    one that gives the class.
+    goal: float
+    hoped: Radii[Hopes]  # a row if no model goes on, one if all do, and one for each that may go on without it
+    models: list[Stream]  # that may go on
+    needed: list[Stream]
+
+
+def prospect(
+    voters: Mapping[Stream, Votes], counted: Sequence[Stream], outlook: Outlook, target: Target
+) -> Prospect | None:
+    """What can still be reached; None where the target is met or out of reach.
+
+    ``voters`` are the models by their estimation streams, ``counted`` those that may be asked for more.
     """
     models = [stream for stream in counted if voters[stream].sampled[0] < voters[stream].plan.n]
     if not models:
-        return {}
+        return None
     # Case 0: no more votes. Case 1: more of every model. Then, for each model, more of all but this one.
     hopeful = {m: np.array([False, True, *(m != other for other in models)]) for m in models}
     nowhere = np.zeros(len(models) + 2, dtype=np.bool_)
@@ -47,17 +56,43 @@ def next_look(
     radius = found.radius.tolist()
     goal = target.goal(radius[0], radius[1])
     if goal is None:
-        return {}
+        return None
     needed = [model for model, without in zip(models, radius[2:], strict=True) if not reaches(without, goal)]
+    return Prospect(goal, found, models, needed)
+
+
+def next_look(
+    voters: Mapping[Stream, Votes], counted: Sequence[Stream], chosen: Stream, outlook: Outlook, target: Target
+) -> dict[Stream, int]:
+    """The votes on one input of two stages to go on with; none where the target is met or out of reach.
+
+    As `prospect`; ``chosen`` is the model that gives the class.
+    """
+    ahead = prospect(voters, counted, outlook, target)
+    if ahead is None:
+        return {}
     # Where no model is needed by itself, the router and a rival can each take the other's place.
-    able = needed or [model for model in models if model != chosen]
-    class_limits = bool(found.r_c[1] <= found.r_sigma[1])
+    able = ahead.needed or [model for model in ahead.models if model != chosen]
+    class_limits = bool(ahead.hoped.r_c[1] <= ahead.hoped.r_sigma[1])
     # A rival that was never heard may end it all with one look; else what limits goes first.
     first = min(able, key=lambda model: (voters[model].sampled[0] > 0, (model == chosen) != class_limits))
     # The router and the expert at its sigma may vote on the same copies.
-    together = [m for m in needed if m.sigma == first.sigma and voters[m].sampled[0] == voters[first].sampled[0]]
-    return {stream: _look_after(voters[stream]) for stream in (first, *together)}
+    together = [m for m in ahead.needed if m.sigma == first.sigma and voters[m].sampled[0] == voters[first].sampled[0]]
+    return {stream: look_after(voters[stream]) for stream in (first, *together)}
 
 
-def _look_after(votes: Votes) -> int:
+def next_stage(voters: Mapping[Stream, Votes], outlook: Outlook, target: Target) -> dict[Stream, int]:
+    """The votes on one input of a cascade to go on with; none where the target is met or out of reach.
+
+    Of the stages that are needed, the one with the fewest votes goes on: whichever fails, fails soon.
+    """
+    ahead = prospect(voters, list(voters), outlook, target)
+    if ahead is None:
+        return {}
+    first = min(ahead.needed or ahead.models, key=lambda stage: (voters[stage].sampled[0], -stage.sigma))
+    return {first: look_after(voters[first])}
+
+
+def look_after(votes: Votes) -> int:
+    """The next look of votes on one input."""
     return min(look for look in votes.plan.looks if look > votes.sampled[0])

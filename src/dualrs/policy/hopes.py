@@ -21,10 +21,14 @@ UNLIKELY = 0.002  # that an answer is likelier than hoped; a smaller number give
 @final
 @dataclass(frozen=True)
 class Hopes:
-    """One input in several rows; those marked ``hopeful`` read the bounds of the last look, the others those of now."""
+    """One input in several rows; those marked ``hopeful`` read the bounds of the last look, the others those of now.
+
+    With ``unlikely`` 0 they hope for the best that any votes could show.
+    """
 
     votes: Votes
     hopeful: NDArray[np.bool_]  # (rows,)
+    unlikely: float = UNLIKELY
 
     @classmethod
     def of(cls, one: Votes, hopeful: NDArray[np.bool_]) -> "Hopes":
@@ -35,6 +39,7 @@ class Hopes:
             selection=np.repeat(one.selection, rows, axis=0),
             estimation=np.repeat(one.estimation, rows, axis=0),
             segments=None if one.segments is None else np.repeat(one.segments, rows, axis=0),
+            joint=None,
         )
         return cls(repeated, hopeful)
 
@@ -52,6 +57,11 @@ class Hopes:
         return self.votes.answers
 
     @property
+    def classes(self) -> int:
+        """How many of them may be predicted."""
+        return self.votes.classes
+
+    @property
     def selection(self) -> Counts:
         """Selection votes, the same in every row."""
         return self.votes.selection
@@ -63,7 +73,8 @@ class Hopes:
 
     def lower(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
         """The lower bound now or, in hopeful rows, the one that more votes may reach."""
-        hoped = _of(self.votes.estimation, answer) + self._to_come * upper(self._seen(answer), self._asked, UNLIKELY)
+        likely = upper(self._seen(answer), self._asked, self.unlikely)
+        hoped = _of(self.votes.estimation, answer) + self._to_come * likely
         then = lower(hoped, self.votes.plan.n, self._last(level))
         return self._best(np.maximum, self.votes.lower(answer, level), then)
 
@@ -72,14 +83,15 @@ class Hopes:
         return self._best(np.minimum, self.votes.upper(answer, level), self._hoped_upper(answer, level))
 
     def upper_of_others(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
-        """As `upper`, for the answer other than a given one that has the most votes so far."""
-        others = self.votes.estimation.copy()
+        """As `upper`, for the class other than a given one that has the most votes so far."""
+        others = self.votes.estimation[:, : self.classes].copy()
         np.put_along_axis(others, answer[:, None], -1, axis=1)
         hoped = self._hoped_upper(np.asarray(others.argmax(axis=1)), level)
         return self._best(np.minimum, self.votes.upper_of_others(answer, level), hoped)
 
     def _hoped_upper(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
-        hoped = _of(self.votes.estimation, answer) + self._to_come * lower(self._seen(answer), self._asked, UNLIKELY)
+        likely = lower(self._seen(answer), self._asked, self.unlikely)
+        hoped = _of(self.votes.estimation, answer) + self._to_come * likely
         return upper(hoped, self.votes.plan.n, self._last(level))
 
     def _seen(self, answer: NDArray[np.int64]) -> Counts:

@@ -117,12 +117,8 @@ def explain_votes(sampled: Sampled, rule: Rule[Any], alpha: float) -> list[Why]:
     fixed = None
     if len(view.experts) > 1 and sampled.complete.all() and not view.experts[0].plan.adaptive:
         fixed = compare_sigmas(sampled, alpha).radii
-    # The class that the selection votes choose at the sigma of the certificate; a core network has none.
-    place = np.array([e.sigma for e in view.experts])[:, None] == certificates.sigma_c
-    at_sigma = np.stack([e.selection.argmax(axis=1) for e in view.experts])
-    selected = at_sigma[place.argmax(axis=0), np.arange(len(certificates))]
-    if view.core is not None:
-        selected = np.where(certificates.sigma_c > 0, selected, view.core)
+    heard, selected = sampled.scheme.heard(view.experts, rule), certificates.selected
+    assert selected is not None, "these were made of votes"
     return [
         Why(
             id=str(sampled.ids[i]),
@@ -133,7 +129,7 @@ def explain_votes(sampled: Sampled, rule: Rule[Any], alpha: float) -> list[Why]:
                 certificates[i],
                 int(selected[i]),
                 None if view.router is None else view.router.estimation[i],
-                tuple(expert.estimation[i] if expert.estimation[i].any() else None for expert in view.experts),
+                tuple(expert.estimation[i] if expert.estimation[i].any() else None for expert in heard),
                 rule,
             ),
             fixed=None if fixed is None else tuple(fixed[i].tolist()),

@@ -17,7 +17,6 @@ from dualrs.certificates.selection import demand_one_look
 from dualrs.errors import BadSetting, BadTable, UnusableVotes
 from dualrs.report.accuracy import certified_accuracy
 from dualrs.schemes import ORACLE, CascadeVotes, rule
-from dualrs.schemes.cascade import RULES as CASCADES
 from dualrs.schemes.scheme import sigma_method
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
@@ -139,7 +138,7 @@ class _Source:
             if header.looks:
                 raise UnusableVotes(f"method {lacking}") from lacking
             where = "; ".join(filter(None, map(self._lacking, self.sampled.view.experts)))
-            raise self._missing(found.name, where if found.name in CASCADES else str(lacking)) from lacking
+            raise self._missing(found.name, where or str(lacking)) from lacking
         cost, title, guarantee = found.drawn(votes, certificates, self.alpha), found.title, found.guarantee(self.alpha)
         if header.looks:
             view = self.sampled.view

@@ -9,16 +9,18 @@ from dualrs.errors import BadSetting
 from dualrs.policy import POLICY, read_target
 from dualrs.schemes.aces import Aces, AcesVotes, aces_name, aces_rule
 from dualrs.schemes.assigned import Assigned
-from dualrs.schemes.cascade import MULTISCALE_RULE, Cascade, CascadeVotes
-from dualrs.schemes.cascade import RULES as CASCADES
+from dualrs.schemes.cascade import MULTISCALE_RULE, Cascade, CascadeVotes, cascade_rule
 from dualrs.schemes.dual import RULES, Dual, DualVotes, TwoStage, two_stage_rule
+from dualrs.schemes.form import CASCADE, Form
 from dualrs.schemes.labels import Labels
 from dualrs.schemes.lesson import Lesson
 from dualrs.schemes.scheme import ALL, COHEN, NEEDED, ORACLE, Scheme, Seen, View, unknown
+from dualrs.schemes.several import CONFIDENCES, Several
 from dualrs.schemes.single import Single
 
 __all__ = [
     "ALL",
+    "CONFIDENCES",
     "NAMES",
     "NEEDED",
     "ORACLE",
@@ -31,10 +33,12 @@ __all__ = [
     "CascadeVotes",
     "Dual",
     "DualVotes",
+    "Form",
     "Labels",
     "Lesson",
     "Scheme",
     "Seen",
+    "Several",
     "Single",
     "TwoStage",
     "View",
@@ -45,15 +49,17 @@ __all__ = [
 ]
 
 SCHEMES: dict[str, type[Scheme[Any]]] = {kind.name: kind for kind in (Single, Dual, Cascade, Aces, Labels, Assigned)}
-NAMES = (COHEN.name, *RULES, MULTISCALE_RULE.name)  # rules under which a run may be certified, but for parameters
+# Rules under which a run may be certified, but for those with parameters.
+NAMES = (COHEN.name, *RULES, CASCADE, MULTISCALE_RULE.name)
 
 
 def rule(name: str) -> Rule[Any]:
-    """Look up a rule of some run: one of `NAMES`, ``paper-1:4`` for another split, or ``aces-0.5``."""
-    known: dict[str, Rule[Any]] = {COHEN.name: COHEN} | CASCADES
-    found = known.get(name) or two_stage_rule(name) or aces_rule(name)
+    """Look up a rule of some run: `NAMES`, ``paper-1:4`` for another split, ``cascade-0.4`` or ``aces-0.5``."""
+    found: Rule[Any] | None = COHEN if name == COHEN.name else None
+    found = found or two_stage_rule(name) or cascade_rule(name) or aces_rule(name)
     if found is None:
-        raise unknown(name, [*NAMES, "paper-A:B for another split", "aces-THRESHOLD"])
+        forms = ("paper-A:B for another split", "cascade-CONFIDENCE for votes that pass", "aces-THRESHOLD")
+        raise unknown(name, [*NAMES, *forms])
     return found
 
 

@@ -1,41 +1,57 @@
-"""Cascade: a classifier at several sigmas without a router, the noisiest first (Jeong and Shin 2023)."""
+"""Cascade: a classifier at several sigmas without a router, the noisiest first.
+
+Rule `cascade` is ours, `multiscale` that of Jeong and Shin 2023 for the same predictor.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Generic, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.certificates import Certificates, Outcome, Rule
+from dualrs.certificates import Certificates, Outcome, Predictions, Rule, predicted
+from dualrs.certificates.cascade import cascade, sure
+from dualrs.certificates.certificate import Evidence
 from dualrs.certificates.multiscale import multiscale, passed
 from dualrs.certificates.multiscale_authors import multiscale_authors
 from dualrs.certificates.rule import concluded
 from dualrs.errors import BadSetting, UnusableVotes
-from dualrs.policy import both_parts, whole
-from dualrs.schemes.scheme import (
-    AUTHORS,
-    MULTISCALE,
-    ORACLE,
-    Scheme,
-    Seen,
-    View,
-    class_limits,
-    fixed_sigma,
-    sigma_method,
-    undecided,
-)
+from dualrs.policy import Grid, Hopes, Target, both_parts, going_on, next_stage, whole
+from dualrs.schemes.form import CASCADE, Form
+from dualrs.schemes.scheme import ORACLE, Seen, View, class_estimation, class_limits, sigma_method, undecided
+from dualrs.schemes.several import Several
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import round_down
-from dualrs.votes import SamplingPlan, Stage, Stream, Tally, Votes, Wanted
+from dualrs.votes import Bounds, Part, Policy, SamplingPlan, Stage, Stream, Tally, Votes, Wanted
+
+MULTISCALE, AUTHORS = "multiscale", "multiscale-authors"
+PREDICT_N0 = 100  # selection votes of a prediction
+
+
+def _minus_sigma(bounds: Bounds) -> float:
+    return -bounds.sigma
+
+
+@dataclass(frozen=True)
+class Stages(Generic[Evidence]):
+    """Bounds of a classifier, or of an expert each, at several sigmas, for the same inputs."""
+
+    experts: tuple[Evidence, ...]
+
+    def __len__(self) -> int:
+        return len(self.experts[0])
+
+    @property
+    def falling(self) -> list[Evidence]:
+        """The noisiest first."""
+        return sorted(self.experts, key=_minus_sigma)
 
 
 @final
 @dataclass(frozen=True)
-class CascadeVotes:
+class CascadeVotes(Stages[Votes]):
     """Votes of a classifier, or of an expert each, at several sigmas, for the same inputs."""
-
-    experts: tuple[Votes, ...]
 
     whose: ClassVar[str] = "several sigmas"
     how: ClassVar[str] = "run `dualrs certify --all-votes` with a router, or with --sigmas alone, into another ledger"
@@ -44,8 +60,57 @@ class CascadeVotes:
         if len({e.selection.shape for e in self.experts}) != 1:
             raise UnusableVotes("the experts must have votes for the same inputs and classes")
 
-    def __len__(self) -> int:
-        return len(self.experts[0])
+
+def cascade_rule(name: str) -> Rule[CascadeVotes] | None:
+    """Rule `cascade` in the form of a name such as ``cascade-0.4``, or one of `MULTISCALES`; None for another name."""
+    form = Form.parse(name)
+    if form is None:
+        return MULTISCALES.get(name)
+    return Rule(
+        form.name,
+        f"{CASCADE}{form.words}",
+        CascadeVotes,
+        concluded(lambda votes, alpha: cascade(form.stages(votes.experts), alpha, form.thresholds)),
+        lambda alpha: float(ErrorBudget(alpha).cascade(2)[0].lower),  # of two stages, which ask least
+        lambda votes, found, alpha: _drawn(votes, alpha, form),
+        outlook=lambda heard, alpha: cascade(heard.falling, alpha, form.thresholds),
+        helpful=lambda votes, alpha: helpful_stages(votes, alpha, form),
+        form=form,
+    )
+
+
+def helpful_stages(votes: CascadeVotes, alpha: float, form: Form) -> NDArray[np.bool_]:
+    """Which experts, not sampled so far, could raise the radius of rule `cascade`; shape (experts, inputs).
+
+    A stage counts only where all before it voted. So it is the first that did not, where the best of votes there and
+    further down would raise the radius. Leaving the others out is sound and loses nothing.
+    """
+    stages = form.stages(votes.experts)
+    unsampled = np.stack([s.sampled == 0 for s in stages])
+    first = unsampled & (unsampled.cumsum(axis=0) == 1)
+    now = cascade(stages, alpha, form.thresholds).radius
+    best = cascade([Hopes(s, s.sampled == 0, unlikely=0.0) for s in stages], alpha, form.thresholds).radius
+    found = first & (best > np.maximum(now, 0.0))
+    place = {stage.sigma: number for number, stage in enumerate(stages)}
+    return np.asarray(found[[place[e.sigma] for e in votes.experts]])
+
+
+def _drawn(votes: CascadeVotes, alpha: float, form: Form) -> NDArray[np.int64]:
+    """What `Cascade.needed` would have taken: selection votes until a class is sure, then stage after stage."""
+    plan, stages = votes.experts[0].plan, form.stages(votes.experts)
+    unsure = np.cumprod([~sure(s, c) for s, c in zip(stages, form.limits(len(stages)), strict=True)], axis=0)
+    taken = plan.n0 * (1 + unsure[:-1].sum(axis=0))
+    going = np.ones(len(votes), dtype=np.bool_)
+    for number in range(0 if plan.adaptive else len(stages)):
+        heard = CascadeVotes(tuple(s if k < number else _unheard(s) for k, s in enumerate(stages)))
+        going = going & helpful_stages(heard, alpha, Form((), form.thresholds)).any(axis=0)
+        taken = taken + plan.n * going
+    return np.asarray(taken)
+
+
+def _unheard(votes: Votes) -> Votes:
+    """Selection votes alone."""
+    return replace(votes, estimation=votes.estimation * 0)
 
 
 def _reached(votes: CascadeVotes, found: Certificates, alpha: float) -> NDArray[np.int64]:
@@ -60,7 +125,7 @@ MULTISCALE_RULE: Rule[CascadeVotes] = Rule(
     "Multiscale, sound levels",
     CascadeVotes,
     concluded(lambda votes, alpha: multiscale(votes.experts, alpha)),
-    lambda alpha: float(ErrorBudget(alpha).cascade().lower),
+    lambda alpha: float(ErrorBudget(alpha).multiscale().lower),
     _reached,
     caveat="independent noise at each stage, every bound at alpha/2",
 )
@@ -74,12 +139,13 @@ AUTHORS_RULE: Rule[CascadeVotes] = Rule(
     caveat="the authors' levels and asymptotic interval, for comparison only",
     guaranteed=False,
 )
-RULES = {rule.name: rule for rule in (MULTISCALE_RULE, AUTHORS_RULE)}
+MULTISCALES = {rule.name: rule for rule in (MULTISCALE_RULE, AUTHORS_RULE)}
+COMPARED = (CASCADE, MULTISCALE, AUTHORS)
 
 
 @final
 @dataclass(frozen=True)
-class Cascade(Scheme[CascadeVotes]):
+class Cascade(Several[CascadeVotes]):
     """Several sigmas, and no router: the noisiest stage that is sure answers."""
 
     name: ClassVar[str] = "cascade"
@@ -87,7 +153,7 @@ class Cascade(Scheme[CascadeVotes]):
     @property
     def streams(self) -> dict[Stream, int]:
         """Class votes at each sigma."""
-        return {stream: self.classes for sigma in self.sigmas for stream in both_parts(Stage.CLASS, sigma)}
+        return self.class_streams
 
     def gather(self, tallies: Sequence[Tally], plan: SamplingPlan) -> CascadeVotes:
         """The class votes, sigma by sigma."""
@@ -95,50 +161,132 @@ class Cascade(Scheme[CascadeVotes]):
 
     def view(self, votes: CascadeVotes) -> View:
         """The noisiest stage with most of its selection votes for one class, or the last."""
-        order = np.argsort([-e.sigma for e in votes.experts])
-        sure = np.stack([2 * e.selection.max(axis=1) > e.selection.sum(axis=1) for e in votes.experts])[order]
-        sure[-1] = True
-        chosen = order[sure.argmax(axis=0)]
-        selected = np.stack([e.selection.argmax(axis=1) for e in votes.experts])[chosen, np.arange(len(votes))]
-        return View(votes.experts, chosen, selected)
+        falling = votes.falling
+        number = np.argmax([*(sure(e, None) for e in falling[:-1]), np.ones(len(votes), dtype=np.bool_)], axis=0)
+        place = np.array([votes.experts.index(e) for e in falling])
+        selected = np.stack([e.selection.argmax(axis=1) for e in falling])[number, np.arange(len(votes))]
+        return View(votes.experts, place[number], selected)
+
+    # Which votes next
 
     def needed(self, tally: Tally, plan: SamplingPlan, rule: Rule[CascadeVotes], alpha: float) -> Wanted:
-        """The noisiest stage, and the next where it is passed."""
-        level = ErrorBudget(alpha).cascade().upper
+        """The noisiest stage, and the next where that could raise the radius."""
+        if rule.helpful is None:
+            yield from self._passed_down(tally, plan, alpha)
+            return
+        asked: dict[Stream, int] = {}
+        yield from self._until_sure(tally, plan, rule.form, asked)
+        for _ in self.sigmas:
+            wanted = rule.helpful(self.gather([tally.up_to(asked)], plan), alpha)[:, 0]
+            following = whole(plan, [class_estimation(s) for s, w in zip(self.sigmas, wanted, strict=True) if w])
+            if not following:
+                return
+            asked |= following
+            yield following
+
+    def adaptive(
+        self, tally: Tally, plan: SamplingPlan, rule: Rule[CascadeVotes], alpha: float, target: Target
+    ) -> Wanted:
+        """Selection votes until a class is sure, and from then on what the target needs."""
+        outlook, form = rule.outlook, rule.form
+        assert outlook is not None, "checked by `policy`"
+        asked: dict[Stream, int] = {}
+        yield from self._until_sure(tally, plan, form, asked)
+
+        def following(known: Tally) -> dict[Stream, int]:
+            voters = {class_estimation(s.sigma): s for s in form.stages(self.gather([known], plan).experts)}
+            return next_stage(voters, lambda hopes: outlook(Stages(tuple(hopes.values())), alpha), target)
+
+        yield from going_on(tally, asked, following(tally.up_to(asked)), following)
+
+    def _until_sure(self, tally: Tally, plan: SamplingPlan, form: Form, asked: dict[Stream, int]) -> Wanted:
+        """Selection votes, the noisiest stage first, until one is sure of a class; what was asked for is noted."""
+        for number, sigma in enumerate(sorted(self.sigmas, reverse=True)):
+            wanted = whole(plan, [Stream(Stage.CLASS, Part.SELECTION, sigma)])
+            asked |= wanted
+            yield wanted
+            stage = form.stages(self.gather([tally.up_to(asked)], plan).experts)[number]
+            if sure(stage, form.limits(len(self.sigmas))[number])[0]:
+                return
+
+    def _passed_down(self, tally: Tally, plan: SamplingPlan, alpha: float) -> Wanted:
+        """What Multiscale needs: the noisiest stage, and the next where it is passed."""
+        level = ErrorBudget(alpha).multiscale().upper
         for sigma in sorted(self.sigmas, reverse=True):
             yield whole(plan, both_parts(Stage.CLASS, sigma))
-            (stage,) = Cascade((sigma,), self.classes).gather([tally], plan).experts
+            (stage,) = replace(self, sigmas=(sigma,)).gather([tally], plan).experts
             if not passed(stage, level)[0]:
                 return
 
+    # Rules
+
     def _own_rule(self, name: str | None) -> Rule[CascadeVotes]:
-        """Rule `multiscale`."""
-        if name not in (None, MULTISCALE):
-            raise BadSetting(f"rule {name!r} does not fit several sigmas without a router; use {MULTISCALE}")
-        return MULTISCALE_RULE
+        """Rule `cascade` in any form that fits, or `multiscale`."""
+        found = cascade_rule(name or CASCADE)
+        if found is None or not found.guaranteed:
+            raise BadSetting(
+                f"rule {name!r} does not fit several sigmas without a router; use {CASCADE}, cascade-0.4 (votes may "
+                f"pass) or {MULTISCALE}"
+            )
+        if found.form is not None:
+            found.form.check(len(self.sigmas), self.confidences)
+        return found
 
     def derivable(self, own: str) -> list[str]:
         """Each sigma alone, and the cascades."""
-        return [*map(sigma_method, sorted(self.sigmas)), *RULES, ORACLE]
+        return [*map(sigma_method, sorted(self.sigmas)), *cascades_beside(own), ORACLE]
 
-    def rule(self, name: str) -> Rule[CascadeVotes]:
-        """A rule of the cascade, or that of one of its sigmas."""
-        for number, sigma in enumerate(self.sigmas):
-            if name == sigma_method(sigma):
-                return fixed_sigma(CascadeVotes, sigma, lambda votes, number=number: votes.experts[number])  # type: ignore[misc]
-        return super().rule(name)
+    # Predictions
+
+    def predict_plan(self, n: int, rule: Rule[CascadeVotes], alpha: float) -> SamplingPlan:
+        """With selection votes: a class is named where its certificate would have a radius."""
+        plan = SamplingPlan(PREDICT_N0, n)
+        rule.check(plan, alpha)
+        return plan
+
+    def predict_policy(self, plan: SamplingPlan, rule: Rule[CascadeVotes], alpha: float) -> Policy:
+        """What a radius above 0 needs."""
+        if rule.outlook is None:
+            raise BadSetting(f"rule {rule.name} is for certificates; predictions of a cascade go by rule {CASCADE}")
+        return lambda tally: self.adaptive(tally, plan, rule, alpha, Grid((0.0,)))
+
+    def predict(self, votes: CascadeVotes, rule: Rule[CascadeVotes], alpha: float) -> Predictions:
+        """The class that the rule certifies, without its radius."""
+        return predicted(rule.certify(votes, alpha))
+
+    # Words
+
+    def heard(self, experts: tuple[Votes, ...], rule: Rule[CascadeVotes]) -> tuple[Votes, ...]:
+        """Votes below the confidences of the rule pass."""
+        return experts if rule.form is None else rule.form.heard(experts)
 
     def reason(self, seen: Seen, class_name: Callable[[int], str]) -> str:
         """Which stage answers, and whether the class or a stage before it limits the radius."""
-        certificate, said = seen.certificate, self.for_class(seen, class_name)
+        certificate = seen.certificate
+        said = self.for_class(seen, class_name)
         if certificate.outcome is Outcome.CLASS_UNDECIDED:
             return undecided(said)
         if certificate.rival is None:
-            return class_limits(said, certificate)
-        beyond = round_down(certificate.r_sigma)
-        if certificate.outcome is Outcome.ROUTER_UNDECIDED:
-            return f"It abstains: at sigma {certificate.rival:g}, which comes before, another class might win."
+            return class_limits(f"{said}{self._runner_up(seen, certificate.sigma_c, class_name)}", certificate)
+        before = f"sigma {certificate.rival:g}, which comes first{self._runner_up(seen, certificate.rival, class_name)}"
+        if certificate.outcome is Outcome.STAGE_UNDECIDED:
+            return f"It abstains: another class might win at {before}."
         return (
-            f"A stage before limits it: beyond {beyond} another class might win at sigma {certificate.rival:g}. Yet "
-            f"under sigma {certificate.sigma_c:g} the class stands up to {round_down(certificate.r_c)}."
+            f"A stage before limits it: beyond {round_down(certificate.r_sigma)} another class might win at {before}. "
+            f"Yet under sigma {certificate.sigma_c:g} the class stands up to {round_down(certificate.r_c)}."
         )
+
+    def _runner_up(self, seen: Seen, sigma: float, class_name: Callable[[int], str]) -> str:
+        """The class other than the selected one with most votes at a stage, and how many votes pass there, in words."""
+        counts = seen.experts[self.sigmas.index(sigma)]
+        if counts is None:
+            return ""
+        others = counts[: self.classes].copy()
+        others[seen.selected] = 0
+        passed = f", {counts[self.classes]:,} pass" if len(counts) > self.classes else ""
+        return f" ({others.max():,} are for {class_name(int(others.argmax()))}{passed})"
+
+
+def cascades_beside(own: str) -> list[str]:
+    """The cascades of a comparison: those without parameters and, if it is another, the run's own."""
+    return list(dict.fromkeys((*COMPARED, *([] if Form.parse(own) is None else [own]))))

@@ -16,20 +16,18 @@ from dualrs.certificates.selection import candidate_and_class, top
 from dualrs.certificates.two_stage import nosplit, paper
 from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import Hopes, Target, both_parts, going_on, next_look, whole
-from dualrs.schemes.cascade import RULES as CASCADES
-from dualrs.schemes.cascade import CascadeVotes
+from dualrs.schemes.cascade import CascadeVotes, cascade_rule, cascades_beside
 from dualrs.schemes.scheme import (
     ORACLE,
-    Scheme,
     Seen,
     View,
     begin,
     class_estimation,
     class_limits,
-    fixed_sigma,
     sigma_method,
     undecided,
 )
+from dualrs.schemes.several import Several
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import round_down
 from dualrs.votes import Part, Policy, SamplingPlan, Stage, Stream, Tally, Votes, Wanted, gather
@@ -149,7 +147,7 @@ def two_stage_rule(name: str) -> Rule[DualVotes] | None:
 
 @final
 @dataclass(frozen=True)
-class Dual(Scheme[DualVotes]):
+class Dual(Several[DualVotes]):
     """Candidate sigmas, a router at sigma_e that picks one for each input, and an expert for each."""
 
     sigma_e: float = 0.0
@@ -162,7 +160,7 @@ class Dual(Scheme[DualVotes]):
     def streams(self) -> dict[Stream, int]:
         """The router's votes, and class votes at each candidate."""
         router = dict.fromkeys(both_parts(Stage.ROUTER, self.sigma_e), len(self.sigmas))
-        return router | {s: self.classes for sigma in self.sigmas for s in both_parts(Stage.CLASS, sigma)}
+        return router | self.class_streams
 
     def gather(self, tallies: Sequence[Tally], plan: SamplingPlan) -> DualVotes:
         """Router and experts."""
@@ -224,25 +222,25 @@ class Dual(Scheme[DualVotes]):
         if found is None:
             if name == "cohen":
                 raise BadSetting("rule cohen is for one sigma; this model has a router: use paper, nosplit or fusion")
-            kind = "several sigmas and no router" if name in CASCADES else "a core network"
+            kind = "several sigmas and no router" if cascade_rule(name or "") is not None else "a core network"
             raise BadSetting(f"rule {name} is for a model with {kind}; use paper, nosplit or fusion")
         return found
 
     def derivable(self, own: str) -> list[str]:
         """Each sigma alone, the cascades of its experts, the two-stage rules, and what a label could tell."""
         rules = dict.fromkeys((*COMPARED, own))
-        return [*map(sigma_method, sorted(self.sigmas)), *CASCADES, *rules, ORACLE]
+        return [*map(sigma_method, sorted(self.sigmas)), *cascades_beside(""), *rules, ORACLE]
 
     def rule(self, name: str) -> Rule[DualVotes]:
         """A rule for two stages, or one that reads the experts alone."""
-        for number, sigma in enumerate(self.sigmas):
-            if name == sigma_method(sigma):
-                return fixed_sigma(DualVotes, sigma, lambda votes, number=number: votes.experts[number])  # type: ignore[misc]
-        if name in CASCADES:
-            return CASCADES[name].through(DualVotes, lambda votes: CascadeVotes(votes.experts))
+        found = cascade_rule(name)
+        if found is not None:
+            if found.form is not None:
+                found.form.check(len(self.sigmas), self.confidences)
+            return found.through(DualVotes, lambda votes: CascadeVotes(votes.experts))
         return super().rule(name)
 
-    def predict_policy(self, plan: SamplingPlan) -> Policy:
+    def predict_policy(self, plan: SamplingPlan, rule: Rule[DualVotes], alpha: float) -> Policy:
         """The router's votes, then those of the expert that most of them name."""
 
         def votes_wanted(tally: Tally) -> Wanted:
@@ -251,7 +249,7 @@ class Dual(Scheme[DualVotes]):
 
         return votes_wanted
 
-    def predict(self, votes: DualVotes, alpha: float) -> Predictions:
+    def predict(self, votes: DualVotes, rule: Rule[DualVotes], alpha: float) -> Predictions:
         """PREDICT on the router, then on the expert it names, each at alpha/2."""
         return predict_dual(votes, alpha)
 

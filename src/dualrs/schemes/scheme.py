@@ -9,9 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from dualrs.certificates import Certificate, Predictions, Rule
+from dualrs.certificates import Certificate, Predictions, Rule, check_predict
 from dualrs.certificates.cohen import cohen
 from dualrs.certificates.rule import concluded
 from dualrs.certificates.selection import Indices
@@ -42,7 +42,7 @@ def real(name: str, value: Any) -> float:
     raise BadSetting(f"{name} must be a finite number, got {value!r}")
 
 
-MULTISCALE, AUTHORS, ORACLE = "multiscale", "multiscale-authors", "oracle"  # the last looks at labels: no rule
+ORACLE = "oracle"  # a method that looks at labels: no rule
 NEEDED, ALL = "needed", "all"  # which votes an input gets: those that the rule can use, or those of every stream
 
 COHEN: Rule[Votes] = Rule(
@@ -111,6 +111,10 @@ class Scheme(ABC, Generic[V]):
     def settings(self) -> dict[str, Any]:
         """The fields that stand in a header."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def with_answers(self, answers: int) -> Self:
+        """The same kind, whose classifier has so many different answers."""
+        return replace(self, classes=answers)
 
     # Votes
 
@@ -190,11 +194,17 @@ class Scheme(ABC, Generic[V]):
 
     predict_stages: ClassVar[int] = 1  # tests that share alpha
 
-    def predict_policy(self, plan: SamplingPlan) -> Policy:
+    def predict_plan(self, n: int, rule: Rule[V], alpha: float) -> SamplingPlan:
+        """How many votes a prediction takes per stage; refuses a plan that could decide nothing."""
+        plan = SamplingPlan(0, n)
+        check_predict(plan, alpha, stages=self.predict_stages)
+        return plan
+
+    def predict_policy(self, plan: SamplingPlan, rule: Rule[V], alpha: float) -> Policy:
         """What an input of a prediction wants."""
         raise BadSetting(f"a model of kind {self.name} is certified, and not asked for predictions: use certify")
 
-    def predict(self, votes: V, alpha: float) -> Predictions:
+    def predict(self, votes: V, rule: Rule[V], alpha: float) -> Predictions:
         """The class of each input without a radius."""
         raise NotImplementedError
 
@@ -216,6 +226,10 @@ class Scheme(ABC, Generic[V]):
         """What a ledger of such a run holds."""
         return f"certificates under rule {rule}"
 
+    def heard(self, experts: tuple[Votes, ...], rule: Rule[V]) -> tuple[Votes, ...]:
+        """The class votes as a rule reads them, sigma by sigma; the last answer may be a pass."""
+        return experts
+
     @abstractmethod
     def reason(self, seen: Seen, class_name: Callable[[int], str]) -> str:
         """What limits a certificate, in a sentence or two."""
@@ -223,9 +237,9 @@ class Scheme(ABC, Generic[V]):
     def for_class(self, seen: Seen, class_name: Callable[[int], str]) -> str:
         """How many votes under the chosen sigma are for the class."""
         sigma = seen.certificate.sigma_c
-        counts = seen.experts[self.sigmas.index(sigma)]
-        assert counts is not None, "the chosen expert voted"
-        y = class_name(seen.selected)
+        counts, y = seen.experts[self.sigmas.index(sigma)], class_name(seen.selected)
+        if counts is None:
+            return f"no votes were taken for {y}"
         return f"{counts[seen.selected]:,} of {counts.sum():,} votes under sigma {sigma:g} are for {y}"
 
 

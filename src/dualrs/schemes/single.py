@@ -90,11 +90,11 @@ class Single(Scheme[Votes]):
         """A single sigma is called by its sigma."""
         return sigma_method(self.sigma)
 
-    def predict_policy(self, plan: SamplingPlan) -> Policy:
+    def predict_policy(self, plan: SamplingPlan, rule: Rule[Votes], alpha: float) -> Policy:
         """Estimation votes alone: no bound is made for a chosen class."""
         return lambda tally: iter([whole(plan, [class_estimation(self.sigma)])])
 
-    def predict(self, votes: Votes, alpha: float) -> Predictions:
+    def predict(self, votes: Votes, rule: Rule[Votes], alpha: float) -> Predictions:
         """PREDICT of Cohen et al."""
         return predict(votes, alpha)
 

@@ -7,12 +7,13 @@ from torch import nn
 
 from dualrs import schemes
 from dualrs.errors import BadSetting
+from dualrs.models.confidence import ConfidenceBins
 from dualrs.models.entropy import EntropyBins
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.noise import check_sigma
 from dualrs.sampling.work import Slot
 from dualrs.smoothed.model import EngineSettings, SmoothedModel
-from dualrs.votes import PLAIN, Stage
+from dualrs.votes import PLAIN, Stage, check_confidences
 
 Experts = nn.Module | Mapping[float, nn.Module]
 
@@ -42,7 +43,8 @@ class DualSmoothed(SmoothedModel):
     """A router smoothed at ``sigma_e`` picks one of ``sigmas`` for each input; the classifier answers under it.
 
     ``classifier`` is one module, or a mapping {sigma: module} with an expert for every candidate. The router's
-    logits are in the order of ``sigmas``.
+    logits are in the order of ``sigmas``. With ``confidences``, votes also tell how sure the classifier was, so that a
+    cascade whose votes may pass can be derived from them.
     """
 
     def __init__(
@@ -52,12 +54,14 @@ class DualSmoothed(SmoothedModel):
         sigmas: Sequence[float],
         sigma_e: float,
         *,
+        confidences: Sequence[float] | None = None,
         share: bool = True,
         **engine: Unpack[EngineSettings],
     ) -> None:
-        candidates, self.experts = _experts(classifier, sigmas)
+        told = check_confidences(confidences or ())
+        candidates, self.experts = _experts(classifier, sigmas, told)
         self.sigma_e = _check_sigma_e(sigma_e, candidates)
-        self.kind = schemes.Dual(candidates, sigma_e=self.sigma_e)
+        self.kind = schemes.Dual(candidates, sigma_e=self.sigma_e, confidences=told)
         self.router = NoisyModel("router", router)
         super().__init__(share=share, **engine)
 
@@ -69,22 +73,29 @@ class DualSmoothed(SmoothedModel):
 
 @final
 class Cascade(SmoothedModel):
-    """A classifier at several sigmas, or an expert for each, without a router: the noisiest sure stage answers."""
+    """A classifier at several sigmas, or an expert for each, without a router: the noisiest sure stage answers.
+
+    ``confidences`` are those at which its votes may pass, 0.3, 0.4, 0.5 and 0.6 by default; a rule such as
+    ``cascade-0.4`` names one of them.
+    """
 
     def __init__(
         self,
         classifier: Experts,
         sigmas: Sequence[float] | None = None,
+        *,
+        confidences: Sequence[float] | None = None,
         **engine: Unpack[EngineSettings],
     ) -> None:
         if sigmas is None:
             if not isinstance(classifier, Mapping):
                 raise BadSetting("say at which sigmas the classifier is smoothed, as sigmas=(0.25, 0.5, 1.0)")
             sigmas = list(classifier)
-        candidates, self.experts = _experts(classifier, sigmas)
+        told = check_confidences(schemes.CONFIDENCES if confidences is None else confidences)
+        candidates, self.experts = _experts(classifier, sigmas, told)
         if len(candidates) < 2:
             raise BadSetting("a cascade needs at least two sigmas; for one, use Smoothed")
-        self.kind = schemes.Cascade(candidates)
+        self.kind = schemes.Cascade(candidates, confidences=told)
         super().__init__(**engine)
 
     @property
@@ -203,11 +214,18 @@ def _check_sigma_e(sigma_e: float, candidates: tuple[float, ...]) -> float:
     return float(sigma_e)
 
 
-def _experts(classifier: Experts, sigmas: Sequence[float]) -> tuple[tuple[float, ...], dict[float, NoisyModel]]:
-    """The candidate sigmas, checked, and the network that votes at each."""
+def _experts(
+    classifier: Experts, sigmas: Sequence[float], confidences: tuple[float, ...] = ()
+) -> tuple[tuple[float, ...], dict[float, NoisyModel]]:
+    """The candidate sigmas, checked, and the network that votes at each, with its confidence if that is asked for."""
     candidates = _candidates(sigmas)
+
+    def voter(name: str, network: nn.Module) -> NoisyModel:
+        asked = NoisyModel(name, network)  # which refuses what cannot vote
+        return NoisyModel(name, ConfidenceBins(network, confidences)) if confidences else asked
+
     if not isinstance(classifier, Mapping):
-        return candidates, dict.fromkeys(candidates, NoisyModel("classifier", classifier))
+        return candidates, dict.fromkeys(candidates, voter("classifier", classifier))
     if set(classifier) != set(candidates):
         raise BadSetting(f"experts for sigmas {list(classifier)}, but the candidates are {candidates}")
-    return candidates, {s: NoisyModel(f"expert for sigma {s:g}", classifier[s]) for s in candidates}
+    return candidates, {s: voter(f"expert for sigma {s:g}", classifier[s]) for s in candidates}

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dualrs.certificates import Certificate, Certificates, Prediction, Predictions, Rule, check_predict
+from dualrs.certificates import Certificate, Certificates, Prediction, Predictions, Rule
 from dualrs.data.dataset import ArrayDataset, Dataset
 from dualrs.data.images import Pixels, as_pixels, content_id
 from dualrs.errors import BadModel, BadSetting
@@ -96,8 +96,8 @@ class SmoothedModel(ABC):
                     f"the {self.kind.router_name} has {answers[slot]} answers, but there are {count} candidate sigmas; "
                     "it must have one for each"
                 )
-        classes = next((count for (stage, _), count in answers.items() if stage is Stage.CLASS), 0)
-        return replace(self.kind, classes=classes)
+        classified = next((count for (stage, _), count in answers.items() if stage is Stage.CLASS), 0)
+        return self.kind.with_answers(classified)
 
     @property
     def sigmas(self) -> tuple[float, ...]:
@@ -199,22 +199,23 @@ class SmoothedModel(ABC):
         *,
         n: int = 1_000,
         alpha: float = 0.001,
+        rule: str | None = None,
         seed: int | None = None,
         ids: Ids | None = None,
         progress: bool | Report = False,
     ) -> Prediction | Predictions:
         """Classify one image or a batch, without a radius; wrong with probability at most alpha per image.
 
-        Without a ``seed``, a secret one is drawn; it stands in the prediction.
+        ``rule`` matters for a cascade, where its name says which votes pass. Without a ``seed``, a secret one is drawn;
+        it stands in the prediction.
         """
-        self.rule()  # a model that no rule fits names no class either, and says so
-        plan = SamplingPlan(0, n)
-        policy = self.kind.predict_policy(plan)
-        check_predict(plan, alpha, stages=self.kind.predict_stages)
+        chosen = self.rule(rule)
+        plan = self.kind.predict_plan(n, chosen, alpha)
         source = NoiseSource(Purpose.PREDICT, fresh_seed() if seed is None else seed)
         inputs = self._inputs(x, ids)
+        policy = self.scheme.predict_policy(plan, chosen, alpha)
         tallies = self._tallies(inputs, policy, plan, source, progress, "predicting", Keeping())
-        found = self.scheme.predict(self.scheme.gather(tallies, plan), alpha)
+        found = self.scheme.predict(self.scheme.gather(tallies, plan), chosen, alpha)
         result = replace(found, seed=int(source.seed))
         return result[0] if x.ndim == 3 else result
 

@@ -21,6 +21,7 @@ FORMAT = 2  # of the ledger: its tables, its seals and the fields of this header
 FORMATS = (1, 2)  # that can be read; format 1 lists no inputs, names no scheme, and its noise is addressed by names
 # Fields that came later, and what they are where a ledger lacks them.
 LATER: Mapping[str, object] = {"votes": NEEDED, "looks": (), "target": "", "policy": "", "identity": {}}
+LATER_OF_SCHEMES: Mapping[str, object] = {"confidences": ()}
 MOST_CLASSES = 1 << 20  # counts of votes have a column for each
 INFORMATIONAL = ("versions", "command", "created")  # may differ between two halves of one run
 
@@ -176,7 +177,8 @@ class Header:
         if self.format == 1:  # which named no scheme, and had the settings of two stages in any run
             del written["scheme"]
             written = {"sigma_e": written["sigmas"][0] if written.get("thresholds") else None} | written
-        return {name: value for name, value in written.items() if name not in LATER or value != LATER[name]}
+        later = {**LATER, **LATER_OF_SCHEMES}
+        return {name: value for name, value in written.items() if name not in later or value != later[name]}
 
     @classmethod
     def from_json(cls, text: str) -> "Header":

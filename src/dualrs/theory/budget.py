@@ -31,7 +31,7 @@ class FusionLevels(NamedTuple):
     router_upper: float  # U_j, each j
 
 
-class CascadeLevels(NamedTuple):
+class StageBounds(NamedTuple):
     """Levels of the one-sided bounds at a stage of a cascade; one number, or one per input."""
 
     lower: Floats
@@ -71,18 +71,28 @@ class ErrorBudget:
         router = a / 2 if candidates == 2 else a / 4
         return FusionLevels(chosen=a, other=a / 2, router_lower=router, router_upper=router)
 
-    def cascade(self) -> CascadeLevels:
+    def cascade(self, stages: int) -> tuple[StageBounds, ...]:
+        """Levels of rule `cascade` at each stage, the noisiest first: a_m = alpha/K and b_k = alpha (K - k + 1)/K.
+
+        A false claim needs a failure within one clause, which is either all lower bounds together, or the lower bounds
+        of the stages before k with the upper bound of k: a_1 + ... + a_K and a_1 + ... + a_(k-1) + b_k are at most
+        alpha, and b_k >= a_k. Neither sum can be exceeded.
+        """
+        share = self.alpha / stages
+        return tuple(StageBounds(np.asarray(share), np.asarray(share * (stages - k))) for k in range(stages))
+
+    def multiscale(self) -> StageBounds:
         """Levels of rule `multiscale`, the same at every stage; no factor for the number of stages."""
         half = np.asarray(self.alpha / 2)
-        return CascadeLevels(lower=half, upper=half)
+        return StageBounds(lower=half, upper=half)
 
-    def cascade_of_authors(self, stage: ArrayLike) -> CascadeLevels:
+    def multiscale_of_authors(self, stage: ArrayLike) -> StageBounds:
         """What the authors of Multiscale spend on each side where the cascade ends at a stage; more than alpha in all.
 
         Stages count from 0.
         """
         level = self.alpha / (np.asarray(stage) + 1)
-        return CascadeLevels(lower=level, upper=level)
+        return StageBounds(lower=level, upper=level)
 
 
 def pair_level(level: Floats) -> Floats:

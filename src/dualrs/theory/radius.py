@@ -31,13 +31,23 @@ def pair_radius(sigma: ArrayLike, p_lower: ArrayLike, q_upper: ArrayLike) -> Flo
     return np.asarray(np.asarray(sigma) / 2 * (ndtri(p_lower) - ndtri(q_upper)), dtype=np.float64)
 
 
+def above_radius(sigma: ArrayLike, p_lower: ArrayLike, threshold: ArrayLike) -> Floats:
+    """Radius within which an answer of probability at least ``p_lower`` stays above a threshold."""
+    return np.asarray(sigma * (ndtri(p_lower) - ndtri(threshold)), dtype=np.float64)
+
+
+def below_radius(sigma: ArrayLike, q_upper: ArrayLike, threshold: ArrayLike) -> Floats:
+    """Radius within which an answer of probability at most ``q_upper`` stays below a threshold."""
+    return np.asarray(sigma * (ndtri(threshold) - ndtri(q_upper)), dtype=np.float64)
+
+
 def exclusion_radius(sigma: ArrayLike, q_upper: ArrayLike, answers: int) -> Floats:
     """Radius within which an answer of probability <= ``q_upper`` stays below ``1 / answers``.
 
     The most probable of ``answers`` answers has probability at least ``1 / answers``, so within this radius
     the excluded one cannot be it.
     """
-    return np.asarray(sigma * (ndtri(1 / answers) - ndtri(q_upper)), dtype=np.float64)
+    return below_radius(sigma, q_upper, 1 / answers)
 
 
 def round_down(radius: float, digits: int = 4) -> str:

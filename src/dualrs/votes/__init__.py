@@ -2,6 +2,7 @@
 
 from dualrs.votes.address import BLOCK, PLAIN, UNIT, Part, Purpose, SamplingPlan, Stage, Stream, Unit
 from dualrs.votes.counts import Bounds, Votes, gather
+from dualrs.votes.joint import Joint, check_confidences
 from dualrs.votes.tally import Counts, Policy, Tally, Wanted
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "UNIT",
     "Bounds",
     "Counts",
+    "Joint",
     "Part",
     "Policy",
     "Purpose",
@@ -20,5 +22,6 @@ __all__ = [
     "Unit",
     "Votes",
     "Wanted",
+    "check_confidences",
     "gather",
 ]

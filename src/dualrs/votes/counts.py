@@ -1,7 +1,7 @@
 """Counts: what rules read. Counts of one model at one sigma, and the bounds on probabilities that follow from them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, final
 
 import numpy as np
@@ -11,6 +11,7 @@ from dualrs.errors import UnusableVotes
 from dualrs.theory.bounds import Floats
 from dualrs.theory.looks import lower_at_looks, upper_at_looks
 from dualrs.votes.address import Part, SamplingPlan, Stage, Stream
+from dualrs.votes.joint import Joint
 from dualrs.votes.tally import Counts, Tally
 
 
@@ -27,6 +28,10 @@ class Bounds(Protocol):
     @property
     def answers(self) -> int:
         """How many different answers the model can give."""
+
+    @property
+    def classes(self) -> int:
+        """How many of them may be predicted: all, but for a last one that is a pass."""
 
     @property
     def selection(self) -> Counts:
@@ -46,7 +51,7 @@ class Bounds(Protocol):
         """Upper bound on the probability of one given answer per input."""
 
     def upper_of_others(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
-        """Upper bound on the probability of the likeliest answer but a given one."""
+        """Upper bound on the probability of the likeliest class but a given one."""
 
 
 @final
@@ -57,6 +62,9 @@ class Votes:
     Under a plan with several looks, ``segments`` has the estimation counts from each look to the next, shape
     (inputs, looks, answers). A row is complete up to some look, or all zeros: not sampled. Every bound comes from here,
     because what it may spend of its level at a number of votes is in the plan of the votes.
+
+    Where the last answer ``passes``, it is no class: it counts among the votes and is never predicted. ``joint`` has
+    the selection and the estimation votes with their confidences, if the run recorded them; see `confident`.
     """
 
     sigma: float
@@ -64,6 +72,8 @@ class Votes:
     estimation: Counts
     plan: SamplingPlan
     segments: Counts | None = None
+    passes: bool = False
+    joint: tuple[Joint, Joint] | None = field(default=None, repr=False)
 
     whose: ClassVar[str] = "one sigma"
     how: ClassVar[str] = "run `dualrs certify --sigma` into another ledger"
@@ -115,6 +125,23 @@ class Votes:
         return int(self.selection.shape[1])
 
     @property
+    def classes(self) -> int:
+        """How many of them may be predicted."""
+        return self.answers - self.passes
+
+    def confident(self, confidence: float) -> "Votes":
+        """The same votes where those below a confidence pass: they are still votes, and no longer for a class."""
+        if not confidence:
+            return self
+        if self.joint is None:
+            raise UnusableVotes(
+                f"these votes do not tell how sure the network was, and a confidence of {confidence:g} is asked for; "
+                "sample again with --confidences"
+            )
+        selection, estimation = (part.passing(confidence) for part in self.joint)
+        return _counted(self.sigma, selection, estimation, self.plan, passes=True)
+
+    @property
     def sampled(self) -> NDArray[np.int64]:
         """Estimation votes of each input: a look, or 0 where this model was not sampled; shape (inputs,)."""
         return np.asarray(self.estimation.sum(axis=1))
@@ -130,11 +157,11 @@ class Votes:
         return upper_at_looks(counts, self.plan.looks, self._reached, level)
 
     def upper_of_others(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
-        """Upper bound on the probability of the likeliest answer but a given one, through the largest count of another.
+        """Upper bound on the probability of the likeliest class but a given one, through the largest count of another.
 
-        One level for all: it can fail only where the bound of that very answer, which has no larger count, fails.
+        One level for all: it can fail only where the bound of that very class, which has no larger count, fails.
         """
-        others = self._at_looks.copy()
+        others = self._at_looks[:, :, : self.classes].copy()
         np.put_along_axis(others, answer[:, None, None], 0, axis=2)
         return upper_at_looks(others.max(axis=2), self.plan.looks, self._reached, level)
 
@@ -149,13 +176,32 @@ class Votes:
         return np.asarray(self.sampled[:, None] >= self.plan.looks)
 
 
-def gather(tallies: Sequence[Tally], stage: Stage, sigma: float, answers: int, plan: SamplingPlan) -> Votes:
-    """The votes of one model on some inputs, in the form that rules read."""
+def gather(
+    tallies: Sequence[Tally],
+    stage: Stage,
+    sigma: float,
+    answers: int,
+    plan: SamplingPlan,
+    confidences: tuple[float, ...] = (),
+) -> Votes:
+    """The votes of one model on some inputs, in the form that rules read; with their ``confidences``, if recorded."""
+
+    def stream(part: Part) -> Stream:
+        return Stream(stage, part, sigma)
 
     def counts(part: Part) -> Counts:
-        stream, steps = Stream(stage, part, sigma), plan.steps(part)
-        found = [tally.between(stream, answers, steps) for tally in tallies]
-        return np.array(found, dtype=np.int64).reshape(len(tallies), len(steps), answers)
+        found = [tally.between(stream(part), answers, plan.steps(part)) for tally in tallies]
+        return np.array(found, dtype=np.int64).reshape(-1, answers)
 
-    segments, selection = counts(Part.ESTIMATION), counts(Part.SELECTION)[:, 0]
-    return Votes(sigma, selection, segments.sum(axis=1), plan, segments if plan.adaptive else None)
+    if not confidences:
+        return _counted(sigma, counts(Part.SELECTION), counts(Part.ESTIMATION), plan)
+    selection, estimation = (Joint.of(tallies, stream(p), answers, confidences, plan.steps(p)) for p in Part)
+    made = _counted(sigma, selection.by_class(), estimation.by_class(), plan)
+    return replace(made, joint=(selection, estimation))
+
+
+def _counted(sigma: float, selection: Counts, estimation: Counts, plan: SamplingPlan, passes: bool = False) -> Votes:
+    """Votes from selection counts, (inputs, answers), and estimation counts in a row for each input and look."""
+    inputs, answers = selection.shape
+    segments = estimation.reshape(inputs, len(plan.looks), answers)
+    return Votes(sigma, selection, segments.sum(axis=1), plan, segments if plan.adaptive else None, passes)

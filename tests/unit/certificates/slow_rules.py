@@ -58,7 +58,8 @@ def verdict(y, sigma_c, r_c, r_sigma, router_limit):
     limit = "class" if r_c <= r_sigma or r_c <= 0 else router_limit  # an undecided class is reason enough
     if radius > 0:
         return y, radius, sigma_c, r_c, r_sigma, limit, "certified"
-    reason = "class undecided" if limit == "class" else "router undecided"
+    doubt = "earlier stage undecided" if router_limit.startswith("stage") else "router undecided"
+    reason = "class undecided" if limit == "class" else doubt
     return -1, 0.0, sigma_c, r_c, r_sigma, limit, reason
 
 

@@ -31,7 +31,7 @@ def slow_cascade(models, alpha, levels, others_high):
             continue
         passed = [(-m.sigma * quantile(others_high(m, y, levels(alpha, s))), m.sigma) for m in stages[:s]]
         weakest, sigma = min(passed, key=lambda p: p[0], default=(INF, stages[0].sigma))
-        return verdict(y, stage.sigma, majority(stage, y, levels(alpha, s)), weakest, f"rival {sigma:g}")
+        return verdict(y, stage.sigma, majority(stage, y, levels(alpha, s)), weakest, f"stage {sigma:g}")
     raise AssertionError
 
 

@@ -18,7 +18,7 @@ from dualrs.votes import Part, Stage
 multiscale = concluded(multiscale_radii)
 
 FIXED = ["sigma-0.25", "sigma-0.5", "sigma-1"]
-ALL = [*FIXED, "multiscale", "multiscale-authors", "paper", "nosplit", "fusion", "oracle"]
+ALL = [*FIXED, "cascade", "multiscale", "multiscale-authors", "paper", "nosplit", "fusion", "oracle"]
 
 
 @pytest.fixture(scope="module")

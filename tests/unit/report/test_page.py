@@ -47,8 +47,8 @@ def test_table_has_every_method_with_its_accuracy(path):
     with Ledger.open(path) as ledger:
         found = methods(ledger)
     rows = rows_of(text_of(run_of(path)))
-    assert len(found) == 9
-    assert [*rows][9:] == ["best fixed sigma at each radius"]
+    assert len(found) == 10
+    assert [*rows][10:] == ["best fixed sigma at each radius"]
     for method in found.values():
         cells = [value for _, value in rows[method.title.replace("'", "&#x27;")]]
         accuracy = certified_accuracy(method.results)

@@ -102,11 +102,13 @@ def test_ties_among_the_selection_votes_go_to_the_first():
 
 
 def test_prediction_needs_no_selection_votes():
-    assert steps(DUAL.predict_policy(PLAN), HESITANT) == [
+    assert steps(DUAL.predict_policy(PLAN, rule("fusion"), ALPHA), HESITANT) == [
         [Stream(Stage.ROUTER, Part.ESTIMATION, 1.0)],
         [Stream(Stage.CLASS, Part.ESTIMATION, 0.5)],
     ]
-    assert steps(Single((0.25,), 2).predict_policy(PLAN), HESITANT) == [[Stream(Stage.CLASS, Part.ESTIMATION, 0.25)]]
+    assert steps(Single((0.25,), 2).predict_policy(PLAN, rule("cohen"), ALPHA), HESITANT) == [
+        [Stream(Stage.CLASS, Part.ESTIMATION, 0.25)]
+    ]
 
 
 def test_labels_need_every_expert_at_once():

@@ -21,7 +21,7 @@ def unanimous(n, candidates, classes=3):
     return DualVotes(votes(1.0, candidates), tuple(votes(0.25 * (i + 1), classes) for i in range(candidates)))
 
 
-KINDS = {"cohen": Votes, "multiscale": CascadeVotes}  # all others read two stages
+KINDS = {"cohen": Votes, "cascade": CascadeVotes, "multiscale": CascadeVotes}  # all others read two stages
 
 
 def of_kind(found, votes):
@@ -38,7 +38,7 @@ def test_every_name_leads_to_the_rule_of_that_name(name):
 
 
 def test_only_fusion_asks_for_experts_that_the_router_did_not_select():
-    asking = {name for name in NAMES if getattr(rule(name), "helpful", None) is not None}
+    asking = {name for name in NAMES if rule(name).reads is DualVotes and rule(name).helpful is not None}
     assert asking == {"fusion", "fusion-pair"}
 
 
