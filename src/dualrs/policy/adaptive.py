@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dualrs.certificates import Radii
-from dualrs.policy.hopes import Hopes
+from dualrs.policy.hopes import UNLIKELY, Hopes
 from dualrs.policy.target import Target, reaches
 from dualrs.votes import Stream, Tally, Votes, Wanted
 
@@ -82,15 +82,29 @@ def next_look(
 
 
 def next_stage(voters: Mapping[Stream, Votes], outlook: Outlook, target: Target) -> dict[Stream, int]:
-    """The votes on one input of a cascade to go on with; none where the target is met or out of reach.
-
-    Of the stages that are needed, the one with the fewest votes goes on: whichever fails, fails soon.
-    """
+    """The votes on one input of a cascade to go on with; none where the target is met or out of reach."""
     ahead = prospect(voters, list(voters), outlook, target)
     if ahead is None:
         return {}
-    first = min(ahead.needed or ahead.models, key=lambda stage: (voters[stage].sampled[0], -stage.sigma))
+    if ahead.needed:
+        # All of them have to succeed: the one with the fewest votes goes first, as whichever fails may fail soon.
+        first = min(ahead.needed, key=lambda stage: (voters[stage].sampled[0], -stage.sigma))
+    else:
+        # Any of several stages would do: the one that is expected to reach farthest, and no other beside it.
+        first = _farthest(ahead, voters, outlook)
     return {first: look_after(voters[first])}
+
+
+def _farthest(ahead: Prospect, voters: Mapping[Stream, Votes], outlook: Outlook) -> Stream:
+    """Of the models that may reach the goal alone, if there are such, the one that is expected to reach farthest."""
+    count = len(ahead.models)
+    unlikely = np.repeat([UNLIKELY, 0.5], count)  # rows where one model goes on as well as may be, and as is expected
+    hopeful = {m: np.tile([m == other for other in ahead.models], 2) for m in ahead.models}
+    nowhere = np.zeros(2 * count, dtype=np.bool_)
+    found = outlook({s: Hopes.of(votes, hopeful.get(s, nowhere), unlikely) for s, votes in voters.items()}).radius
+    reaching = [reaches(radius, ahead.goal) for radius in found[:count].tolist()]
+    ranked = sorted(zip(reaching, found[count:].tolist(), range(count), strict=True), reverse=True)
+    return ahead.models[ranked[0][2]]
 
 
 def look_after(votes: Votes) -> int:

@@ -23,15 +23,16 @@ UNLIKELY = 0.002  # that an answer is likelier than hoped; a smaller number give
 class Hopes:
     """One input in several rows; those marked ``hopeful`` read the bounds of the last look, the others those of now.
 
-    With ``unlikely`` 0 they hope for the best that any votes could show.
+    ``unlikely`` is the chance that an answer is likelier than is hoped for: 0 hopes for the best that any votes could
+    show, 1/2 expects what the votes so far suggest.
     """
 
     votes: Votes
     hopeful: NDArray[np.bool_]  # (rows,)
-    unlikely: float = UNLIKELY
+    unlikely: float | Floats = UNLIKELY  # one for all, or one for each row
 
     @classmethod
-    def of(cls, one: Votes, hopeful: NDArray[np.bool_]) -> "Hopes":
+    def of(cls, one: Votes, hopeful: NDArray[np.bool_], unlikely: float | Floats = UNLIKELY) -> "Hopes":
         """The votes on one input in as many rows as there are cases."""
         rows = len(hopeful)
         repeated = replace(
@@ -41,7 +42,7 @@ class Hopes:
             segments=None if one.segments is None else np.repeat(one.segments, rows, axis=0),
             joint=None,
         )
-        return cls(repeated, hopeful)
+        return cls(repeated, hopeful, unlikely)
 
     def __len__(self) -> int:
         return len(self.hopeful)
