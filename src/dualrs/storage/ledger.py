@@ -15,11 +15,12 @@ from types import TracebackType
 
 from dualrs.certificates import Certificate
 from dualrs.errors import ForeignLedger, LedgerError
+from dualrs.storage.blocks import Blocks
 from dualrs.storage.database import Database
 from dualrs.storage.header import FORMAT, Header
 from dualrs.storage.lease import Lease
 from dualrs.storage.records import Records
-from dualrs.storage.rows import DONE, OPEN, Blocks, Concluded, InputRow, Rows, named
+from dualrs.storage.rows import DONE, OPEN, Concluded, InputRow, Rows, named
 from dualrs.votes import Counts, Stream, Unit
 
 _RECORD = """

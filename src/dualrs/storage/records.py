@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dualrs.errors import LedgerError
+from dualrs.storage.blocks import Blocks
 from dualrs.storage.database import Database, Row
 from dualrs.storage.header import Header
-from dualrs.storage.rows import DONE, Blocks, Concluded, InputRow, Rows
+from dualrs.storage.rows import DONE, Concluded, InputRow, Rows
 from dualrs.votes import Counts, Stream, Tally, Unit
 
 _Held = TypeVar("_Held")
@@ -112,8 +113,7 @@ class Records:
             # Rows come in the order of the key. Summing here keeps the blocks of a thousand classes out of memory.
             read = self._read(self.rows.counts, query, some)
             for (input_id, stream, look), units in groupby(read, key=itemgetter(0)):
-                blocks = self.rows.blocks(stream, b"".join(raw for _, raw in units))
-                tallies[input_id].put(stream, look, blocks.sum(axis=0, dtype=np.int64))
+                tallies[input_id].put(stream, look, self.rows.summed(stream, (raw for _, raw in units)))
         return [tallies[input_id] for input_id in ids]
 
     def first_unit(self, stream: Stream) -> tuple[Unit, Counts] | None:

@@ -10,7 +10,7 @@ It finds damage and edits; it is no signature, as anyone can compute it.
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from dualrs.certificates import Certificate, Outcome
 from dualrs.errors import LedgerError, UnusableVotes
+from dualrs.storage.blocks import Blocks, packing_of
 from dualrs.storage.header import Header
 from dualrs.votes import BLOCK, Counts, Stream, Unit
 
-Blocks = NDArray[np.uint8]  # counts as kept: no block has more than BLOCK = 100 votes
 Place = tuple[str, Stream, int]  # input and stream of some votes, and the last look that they do not come before
 
 CERTIFICATE_FIELDS = tuple(f.name for f in fields(Certificate) if f.compare)  # the claim, and why
@@ -65,6 +65,7 @@ class Rows:
         self._base = hashlib.blake2b(fingerprint.encode(), digest_size=8)
         self._plan = header.plan
         self.answers: Mapping[Stream, int] = header.scheme.streams
+        self._packing = {stream: packing_of(count, header.format) for stream, count in self.answers.items()}
         self._streams = {(s.stage.value, s.part.value, s.sigma): s for s in self.answers}
         # What many rows have in common is worked out once. Typed, as a seal tells 1 from 1.0.
         self._known = lru_cache(maxsize=4096, typed=True)(self._look_up)
@@ -84,15 +85,15 @@ class Rows:
         return digest
 
     def _look_up(self, stage: str, part: str, sigma: float, start: int, stop: int) -> tuple[Stream, int, int, bytes]:
-        """The stream of a unit, the look it comes after, the size of its counts, and how the list of its seal ends."""
+        """The stream of a unit, the look it comes after, the most bytes of its counts, the end of its seal's list."""
         stream = self._streams.get((stage, part, sigma))
         if stream is None:
             raise UnusableVotes("this run has no such stream")
         unit = Unit("", stream, start, stop)
         if not self._planned(unit):
             raise UnusableVotes(_UNPLANNED)
-        size = unit.blocks * self.answers[stream]
-        return stream, self._plan.step_before(unit), size, f",{_encode([start, stop])[1:]}".encode()
+        most = self._packing[stream].most(unit)
+        return stream, self._plan.step_before(unit), most, f",{_encode([start, stop])[1:]}".encode()
 
     def of_header(self, inputs: Sequence[InputRow], state: str) -> tuple[str, str, bytes, str, str]:
         """The row of table header."""
@@ -158,7 +159,7 @@ class Rows:
             )
         if table.min() < 0 or not fills_blocks(unit, table):
             raise UnusableVotes(f"{named(unit)}: the counts of a block do not sum to its votes")
-        raw = table.astype(np.uint8).tobytes()
+        raw = self._packing[unit.stream].packed(table)
         address = (unit.input_id, unit.stream.stage.value, unit.stream.part.value, unit.stream.sigma)
         content = (*address, unit.start, unit.stop)
         return (*content, zlib.compress(raw, 1), self.seal("votes", *content, raw=raw))
@@ -166,26 +167,30 @@ class Rows:
     def unit(self, row: tuple[Any, ...]) -> tuple[Unit, Blocks]:
         """Read a row of table votes; counts of shape (blocks, answers)."""
         (input_id, stream, _), raw = self.counts(row)
-        return Unit(input_id, stream, row[4], row[5]), self.blocks(stream, raw)
+        unit = Unit(input_id, stream, row[4], row[5])
+        try:
+            return unit, self._packing[stream].table(raw, unit)
+        except UnusableVotes as bad:
+            raise LedgerError(f"{_placed(row)}: the counts cannot be read ({bad})") from bad
 
     def counts(self, row: tuple[Any, ...]) -> tuple[Place, bytes]:
-        """Read a row of table votes as one of many: where it belongs, and its counts block after block, as bytes."""
+        """Read a row of table votes as one of many: where it belongs, and its counts as bytes; see `summed`."""
         input_id, stage, part, sigma, start, stop, packed, seal = row
         try:
-            stream, look, size, rest = self._known(stage, part, sigma, start, stop)
-            raw = zlib.decompressobj().decompress(packed, size + 1)
+            stream, look, most, rest = self._known(stage, part, sigma, start, stop)
+            raw = zlib.decompressobj().decompress(packed, most + 1)
         except (zlib.error, TypeError, OverflowError, UnusableVotes) as bad:
             raise LedgerError(f"{_placed(row)}: the counts cannot be read ({bad})") from bad
         digest = self._begun(input_id, stage, part, sigma).copy()
         digest.update(rest)
         digest.update(raw)
-        if len(raw) != size or seal != digest.hexdigest():
+        if not self._packing[stream].whole(raw, most) or seal != digest.hexdigest():
             raise LedgerError(f"{_placed(row)}: the counts or their address were changed: the seal does not match")
         return (input_id, stream, look), raw
 
-    def blocks(self, stream: Stream, raw: bytes) -> Blocks:
-        """Counts of one unit, or of several one after the other, from their bytes; shape (blocks, answers)."""
-        return np.frombuffer(raw, dtype=np.uint8).reshape(-1, self.answers[stream])
+    def summed(self, stream: Stream, raws: Iterable[bytes]) -> Counts:
+        """The counts of units of a stream, from their bytes, added up; shape (answers,)."""
+        return self._packing[stream].summed(b"".join(raws))
 
     def of_certificate(self, input_id: str, concluded: Concluded) -> tuple[object, ...]:
         """The row of table certificates."""
