@@ -26,7 +26,7 @@ def compare(
     methods: Annotated[
         str | None,
         Option(
-            help="Only these methods of each ledger, as sigma-0.25,multiscale,fusion, or LEDGER/METHOD for one of "
+            help="Only these methods of each ledger, as sigma-0.25,cascade-0.4,fusion, or LEDGER/METHOD for one of "
             "several; by default all its votes allow."
         ),
     ] = None,
@@ -39,10 +39,10 @@ def compare(
 ) -> None:
     """Compare methods on the same inputs: every way to certify that the votes of a ledger allow, side by side.
 
-    Each fixed sigma, Multiscale, the dual rules, ACES at each threshold, and as bounds the label oracle and the
-    envelope of the fixed sigmas: certified accuracy, abstention, average certified radius, and the votes that each
-    would have drawn by itself. `dualrs certify --all-votes` collects what all of them need; an adaptive run has its own
-    rule alone.
+    Each fixed sigma, the cascade, Multiscale, the dual rules, ACES at each threshold, and as bounds the label oracle
+    and the envelope of the fixed sigmas: certified accuracy, abstention, average certified radius, and the votes that
+    each would have drawn by itself. `dualrs certify --all-votes` collects what all of them need; an adaptive run has
+    its own rule alone.
 
     Example: `dualrs compare run.ledger --baseline sigma-0.5 --format markdown`
     """
@@ -51,6 +51,7 @@ def compare(
     from rich.console import Console
 
     from dualrs.cli.ledgers import parse_radii
+    from dualrs.cli.options import method_names
     from dualrs.files import whole_file
     from dualrs.progress import PassingBar
     from dualrs.report.compare import compare as tabulate
@@ -60,7 +61,7 @@ def compare(
     chosen = format_ or (_SUFFIXES.get(output.suffix, "table") if output else "table")
     if chosen != "table" and chosen not in FORMATS:
         raise BadSetting(f"--format is one of table, {', '.join(FORMATS)}; got {chosen!r}")
-    names = None if methods is None else [name.strip() for name in methods.split(",")]
+    names = None if methods is None else method_names(methods)
     with PassingBar("comparing") as bar:
         gathered = gather(files, names, bar.update)
     found = tabulate(gathered.methods, parse_radii(radii), baseline)

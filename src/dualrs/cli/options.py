@@ -1,5 +1,6 @@
 """The sets of options that commands share, and how their values are read. `sets` says how a command takes them."""
 
+import re
 import shlex
 import sys
 from dataclasses import dataclass
@@ -246,6 +247,11 @@ def numbers(text: str | None, option: str) -> list[float] | None:
         return [float(t) for t in text.split(",")]
     except ValueError as error:
         raise BadRecipe(f"{option} takes numbers separated by commas, such as 0.25,0.5,1.0; got {text!r}") from error
+
+
+def method_names(text: str) -> list[str]:
+    """Names separated by commas; a number that follows one belongs to the name before it, as in cascade-0.4,0.3."""
+    return [name.strip() for name in re.split(r",(?!\s*[0-9.@]+\s*(?:,|$))", text)]
 
 
 def this_command() -> str:

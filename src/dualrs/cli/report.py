@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from dualrs.cli.ledgers import OtherRule
-from dualrs.cli.options import Images, this_command
+from dualrs.cli.options import Images, method_names, this_command
 from dualrs.cli.sets import spread_out
 from dualrs.errors import BadSetting
 
@@ -69,8 +69,8 @@ def figure(
     methods: Annotated[
         str | None,
         Option(
-            help="For accuracy: which methods, as sigma-0.5,multiscale,fusion, or LEDGER/METHOD for one of several. By "
-            "default all of one ledger, and the own rule of each of several."
+            help="For accuracy: which methods, as sigma-0.5,cascade-0.4,fusion, or LEDGER/METHOD for one of several. "
+            "By default all of one ledger, and the own rule of each of several."
         ),
     ] = None,
     rule: OtherRule = None,
@@ -114,7 +114,7 @@ def _accuracy(opened: "dict[str, Ledger]", path: Path, title: str, names: str | 
     chosen: list[str] | None
     for label, ledger in opened.items():
         if names:
-            chosen = of_ledger(label, [name.strip() for name in names.split(",")], list(opened))
+            chosen = of_ledger(label, method_names(names), list(opened))
         else:
             chosen = None if len(opened) == 1 else [own_method(ledger.header)]
         for method in methods(ledger, chosen).values():

@@ -107,14 +107,18 @@ def predict(
     ] = None,
     n: Annotated[int, Option(help="Votes per stage.", rich_help_panel=VOTES)] = 1_000,
     *,
-    networks: Annotated[NetworkOptions, Only("model", "router", "classifier", "expert", "sigmas", "sigma_e", "sigma")],
+    networks: Annotated[
+        NetworkOptions,
+        Only("model", "router", "classifier", "expert", "sigmas", "sigma_e", "sigma", "confidences"),
+    ],
     data: DataOptions,
-    votes: Annotated[VoteOptions, Only("alpha", "seed")],
+    votes: Annotated[VoteOptions, Only("alpha", "rule", "seed")],
     engine: EngineOptions,
 ) -> None:
     """Classify inputs without a radius: far fewer votes, wrong with probability at most alpha per input.
 
-    Each stage is tested at alpha/2 (the paper's PREDICT); undecided inputs abstain and say which stage was.
+    With a router each stage is tested at alpha/2 (the paper's PREDICT); a cascade names a class where its rule gives it
+    a radius. Undecided inputs abstain and say which stage was.
     """
     loaded = _load(recipe, networks, data, votes, engine)
     smoothed, dataset = _build(loaded, recipe)
@@ -132,7 +136,9 @@ def predict(
     ids = [dataset.ids[i] for i in indices]
     settings = loaded.certify
     with Bar("predicting", len(indices)) as bar:
-        found = smoothed.predict(images, n=n, alpha=settings.alpha, seed=settings.seed, ids=ids, progress=bar.update)
+        found = smoothed.predict(
+            images, n=n, alpha=settings.alpha, rule=settings.rule, seed=settings.seed, ids=ids, progress=bar.update
+        )
     assert isinstance(found, Predictions)  # of a batch
     labels = None if dataset.labels is None else [dataset.labels[i] for i in indices]
     print_predictions(ids, labels, found)

@@ -104,7 +104,7 @@ def _print(found: "Why", names: "Sequence[str] | None", header: "Header") -> Non
         rows = list(zip(scheme.route_names, seen.router.tolist(), strict=True))
         _print_bars(f"votes of the {scheme.router_name}", rows)
     for sigma, counts in zip(scheme.sigmas, seen.experts, strict=True):
-        top = None if counts is None else top_classes(counts, names)
+        top = None if counts is None else top_classes(counts, names, scheme.classes)
         _print_bars(f"class votes at sigma {sigma:g}{', chosen' * (sigma == found.certificate.sigma_c)}", top)
     if found.core is not None:
         console.print(f"[bold]core network, without noise[/bold]\n  {class_name(found.core, names)}")

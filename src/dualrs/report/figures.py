@@ -187,7 +187,7 @@ def _bars(why: Why, names: Sequence[str] | None) -> Iterator[dict[str, float]]:
     if (router := why.seen.router) is not None:
         yield {route: count / router.sum() for route, count in zip(why.scheme.route_names, router, strict=True)}
     for counts in why.seen.experts:
-        yield {} if counts is None else {n: k / counts.sum() for n, k in top_classes(counts, names)}
+        yield {} if counts is None else {n: k / counts.sum() for n, k in top_classes(counts, names, why.scheme.classes)}
 
 
 def _steps(axes: "Axes", found: Mapping[str, Ecdf], intercept: Callable[[Ecdf], float]) -> None:

@@ -28,9 +28,11 @@ THUMBNAIL = 64  # pixels of the longer side, so that pages of large images stay 
 
 # The filters of the gallery.
 LIMITED_BY_ROUTER, LIMITED_BY_RIVAL = "limited by router", "limited by rival"
+LIMITED_BY_STAGE = "limited by an earlier stage"  # of a cascade
 BY_CORE = "answered by the core"  # of ACES alone
 ABSTAINED, MISROUTED, WRONG = "abstained", "mis-routed", "wrong"
-FLAGS = (LIMITED_BY_ROUTER, LIMITED_BY_RIVAL, BY_CORE, ABSTAINED, MISROUTED, WRONG)
+FLAGS = (LIMITED_BY_ROUTER, LIMITED_BY_RIVAL, LIMITED_BY_STAGE, BY_CORE, ABSTAINED, MISROUTED, WRONG)
+PASS = "pass"  # what a vote is called that is for no class
 
 
 class Copies(NamedTuple):
@@ -66,14 +68,15 @@ class Why:
     @property
     def flags(self) -> tuple[str, ...]:
         """Which filters of the gallery the input passes."""
-        limit = self.certificate.limited_by
-        claimed = not self.certificate.abstained
+        limit, routes = self.certificate.limited_by, self.scheme.routes
+        claimed, rival = not self.certificate.abstained, self.certificate.rival is not None
         passed = {
             LIMITED_BY_ROUTER: limit == ROUTER,
-            LIMITED_BY_RIVAL: self.certificate.rival is not None,
+            LIMITED_BY_RIVAL: rival and routes,
+            LIMITED_BY_STAGE: rival and not routes,
             BY_CORE: limit == CORE,
             ABSTAINED: not claimed,
-            MISROUTED: self.best is not None and self.best != self.certificate.sigma_c,
+            MISROUTED: routes and self.best is not None and self.best != self.certificate.sigma_c,
             WRONG: claimed and self.label is not None and self.label != self.certificate.prediction,
         }
         return tuple(flag for flag in FLAGS if passed[flag])
@@ -92,8 +95,8 @@ class Why:
     def radii(self) -> dict[str, float]:
         """The radii behind the certificate by name, none below zero; then those of ``fixed``."""
         found = {"certified": self.certificate.radius, "class": max(self.certificate.r_c, 0.0)}
-        if self.seen.router is not None:
-            found["routing"] = max(self.certificate.r_sigma, 0.0)
+        if np.isfinite(self.certificate.r_sigma):
+            found["stages before" if self.seen.router is None else "routing"] = max(self.certificate.r_sigma, 0.0)
         for sigma, radius in zip(self.scheme.sigmas, self.fixed or (), strict=False):
             found[f"sigma {sigma:g} alone" if self.label is None else f"label at sigma {sigma:g}"] = radius
         return found
@@ -144,13 +147,19 @@ def class_name(number: int, names: Sequence[str] | None) -> str:
     return f"class {number}" if names is None else names[number]
 
 
-def top_classes(counts: Counts, names: Sequence[str] | None, shown: int = SHOWN) -> list[tuple[str, int]]:
-    """The most frequent classes with their votes, most first, and the sum of all others."""
-    order = np.argsort(-counts, kind="stable")
-    order = order[counts[order] > 0]
-    named = [(class_name(int(c), names), int(counts[c])) for c in order[:shown]]
-    rest = int(counts[order[shown:]].sum())
-    return [*named, ("others", rest)] if rest else named
+def top_classes(
+    counts: Counts, names: Sequence[str] | None, classes: int | None = None, shown: int = SHOWN
+) -> list[tuple[str, int]]:
+    """The most frequent classes with their votes, most first, the sum of all others, and what passes.
+
+    Counts beyond so many ``classes`` are of votes that pass.
+    """
+    own, passed = counts[:classes], counts[len(counts[:classes]) :].sum()
+    order = np.argsort(-own, kind="stable")
+    order = order[own[order] > 0]
+    named = [(class_name(int(c), names), int(own[c])) for c in order[:shown]]
+    rest = int(own[order[shown:]].sum())
+    return [*named, *([("others", rest)] if rest else []), *([(PASS, int(passed))] if passed else [])]
 
 
 def thumbnail(image: Image) -> bytes:

@@ -68,7 +68,7 @@ def cascade_rule(name: str) -> Rule[CascadeVotes] | None:
         return MULTISCALES.get(name)
     return Rule(
         form.name,
-        f"{CASCADE}{form.words}",
+        f"cascade, no router{form.words}",
         CascadeVotes,
         concluded(lambda votes, alpha: cascade(form.stages(votes.experts), alpha, form.thresholds)),
         lambda alpha: float(ErrorBudget(alpha).cascade(2)[0].lower),  # of two stages, which ask least
@@ -82,17 +82,23 @@ def cascade_rule(name: str) -> Rule[CascadeVotes] | None:
 def helpful_stages(votes: CascadeVotes, alpha: float, form: Form) -> NDArray[np.bool_]:
     """Which experts, not sampled so far, could raise the radius of rule `cascade`; shape (experts, inputs).
 
-    A stage counts only where all before it voted. So it is the first that did not, where the best of votes there and
-    further down would raise the radius. Leaving the others out is sound and loses nothing.
+    Leaving the others out is sound and loses nothing.
     """
     stages = form.stages(votes.experts)
+    place = {stage.sigma: number for number, stage in enumerate(stages)}
+    return _next_stages(stages, alpha, form)[[place[e.sigma] for e in votes.experts]]
+
+
+def _next_stages(stages: Sequence[Votes], alpha: float, form: Form) -> NDArray[np.bool_]:
+    """Which stages to ask next, shape (stages, inputs): the first without votes, where they could raise the radius.
+
+    A stage counts only where all before it voted; the best of votes there, and further down, is what can be hoped for.
+    """
     unsampled = np.stack([s.sampled == 0 for s in stages])
     first = unsampled & (unsampled.cumsum(axis=0) == 1)
     now = cascade(stages, alpha, form.thresholds).radius
     best = cascade([Hopes(s, s.sampled == 0, unlikely=0.0) for s in stages], alpha, form.thresholds).radius
-    found = first & (best > np.maximum(now, 0.0))
-    place = {stage.sigma: number for number, stage in enumerate(stages)}
-    return np.asarray(found[[place[e.sigma] for e in votes.experts]])
+    return np.asarray(first & (best > np.maximum(now, 0.0)))
 
 
 def _drawn(votes: CascadeVotes, alpha: float, form: Form) -> NDArray[np.int64]:
@@ -102,8 +108,8 @@ def _drawn(votes: CascadeVotes, alpha: float, form: Form) -> NDArray[np.int64]:
     taken = plan.n0 * (1 + unsure[:-1].sum(axis=0))
     going = np.ones(len(votes), dtype=np.bool_)
     for number in range(0 if plan.adaptive else len(stages)):
-        heard = CascadeVotes(tuple(s if k < number else _unheard(s) for k, s in enumerate(stages)))
-        going = going & helpful_stages(heard, alpha, Form((), form.thresholds)).any(axis=0)
+        heard = [s if k < number else _unheard(s) for k, s in enumerate(stages)]
+        going = going & _next_stages(heard, alpha, form).any(axis=0)
         taken = taken + plan.n * going
     return np.asarray(taken)
 
@@ -140,7 +146,6 @@ AUTHORS_RULE: Rule[CascadeVotes] = Rule(
     guaranteed=False,
 )
 MULTISCALES = {rule.name: rule for rule in (MULTISCALE_RULE, AUTHORS_RULE)}
-COMPARED = (CASCADE, MULTISCALE, AUTHORS)
 
 
 @final
@@ -289,4 +294,5 @@ class Cascade(Several[CascadeVotes]):
 
 def cascades_beside(own: str) -> list[str]:
     """The cascades of a comparison: those without parameters and, if it is another, the run's own."""
-    return list(dict.fromkeys((*COMPARED, *([] if Form.parse(own) is None else [own]))))
+    forms = [CASCADE, *([] if Form.parse(own) is None else [own])]
+    return list(dict.fromkeys((*forms, *MULTISCALES)))

@@ -23,7 +23,7 @@ def test_several_ledgers_and_a_table_of_another_project(dualrs, ledger, two_stag
     code, out, _ = dualrs("verify", *files, "--table", "table.csv")
     assert code == 0
     assert out.count("nothing was altered") == 2
-    assert "table.csv: 19 rows follow from the votes" in out  # eight methods and the envelope of each, and theirs
+    assert "table.csv: 21 rows follow from the votes" in out  # nine methods and the envelope of each, and theirs
 
 
 def test_an_altered_cell_is_named_with_both_values(dualrs, ledger, folder):

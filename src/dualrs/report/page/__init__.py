@@ -21,7 +21,17 @@ from dualrs.certificates import spell_seed
 from dualrs.errors import BadTable
 from dualrs.report.accuracy import abstention, average_certified_radius, certified, certified_accuracy
 from dualrs.report.diagnostics import FixedRadii, compare_sigmas, p_a, slack
-from dualrs.report.gallery import BY_CORE, FLAGS, Image, Why, class_name, explain_votes, thumbnail, top_classes
+from dualrs.report.gallery import (
+    BY_CORE,
+    FLAGS,
+    LIMITED_BY_STAGE,
+    Image,
+    Why,
+    class_name,
+    explain_votes,
+    thumbnail,
+    top_classes,
+)
 from dualrs.report.methods import (
     ENVELOPE,
     NO_METHOD,
@@ -41,6 +51,7 @@ from dualrs.theory.radius import RADII, round_down
 
 MOST_INPUTS = 1000  # of a gallery; more make a page that no browser likes
 _DECIMALS = 4
+_OF_SOME_KINDS = (BY_CORE, LIMITED_BY_STAGE)  # filters that most runs have no use for
 
 Json = dict[str, Any]
 
@@ -121,9 +132,9 @@ def write_page(runs: Sequence[Run], pictures: Sequence[Pictures], *, command: st
     """The page of some runs with their pictures, in the same order."""
     names = ", ".join(run.name for run in runs)
     images = _Images()
-    with_core = any(why.core is not None for run in runs for why in run.whys)
+    rare = {flag for run in runs for why in run.whys for flag in why.flags if flag in _OF_SOME_KINDS}
     content = {
-        "flags": [flag for flag in FLAGS if flag != BY_CORE or with_core],
+        "flags": [flag for flag in FLAGS if flag not in _OF_SOME_KINDS or flag in rare],
         "runs": [_run(run, shown, images) for run, shown in zip(runs, pictures, strict=True)],
         "images": images.packed,
     }
@@ -331,7 +342,10 @@ def _input(run: Run, i: int, shown: Pictures, images: _Images) -> Json:
             for method in run.methods.values()
         },
         "router": None if why.seen.router is None else why.seen.router.tolist(),
-        "votes": [None if counts is None else top_classes(counts, shown.names) for counts in why.seen.experts],
+        "votes": [
+            None if counts is None else top_classes(counts, shown.names, why.scheme.classes)
+            for counts in why.seen.experts
+        ],
         "core": None if why.core is None else class_name(why.core, shown.names),
         "image": None if image is None else images.place(run.header.dataset_fingerprint, why.id, image),
     }
