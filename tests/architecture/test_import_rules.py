@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "smoothed": SAMPLING | ARITHMETIC | {"storage", "jobs", "sample", "progress", "__init__"},
     "config": {"errors", "data", "models"},
     "training": ARITHMETIC - {"policy"} | {"extras", "data", "models", "storage"},
-    "pipeline": SAMPLING | {"files", "config", "references", "smoothed", "jobs", "training"},
+    "pipeline": SAMPLING | {"files", "config", "references", "schemes", "smoothed", "jobs", "training"},
 }
 FRONT_DOORS = {"__init__", "__main__", "cli"}  # may import anything
 MAY_IMPORT_TORCH = {

@@ -14,12 +14,11 @@ from pathlib import Path
 
 from dualrs.config import BUNDLE, Recipe, load_recipe
 from dualrs.config.sections import Section
-from dualrs.errors import BadRecipe
 from dualrs.files import whole_file
 from dualrs.models import zoo
 from dualrs.models.reference import Reference
 from dualrs.pipeline.build import build_model
-from dualrs.smoothed import DualSmoothed
+from dualrs.smoothed import SmoothedModel
 
 
 def write_bundle(folder: Path, recipe: Recipe) -> None:
@@ -38,14 +37,10 @@ def write_bundle(folder: Path, recipe: Recipe) -> None:
         file.write(_toml(bundled).encode())
 
 
-def load_bundle(folder: str | PathLike[str], *, device: str | None = None) -> DualSmoothed:
-    """The model of a bundle that `dualrs rounds` made, ready to certify and to predict."""
+def load_bundle(folder: str | PathLike[str], *, device: str | None = None) -> SmoothedModel:
+    """The model of a bundle, which `dualrs rounds` made, ready to certify and to predict."""
     path = Path(folder)
-    recipe = load_recipe(None, {"engine": {"device": device}}, bundle=path)
-    model = build_model(recipe, path.resolve())
-    if not isinstance(model, DualSmoothed):
-        raise BadRecipe(f"{path} holds no router")
-    return model
+    return build_model(load_recipe(None, {"engine": {"device": device}}, bundle=path), path.resolve())
 
 
 class _Packing:
