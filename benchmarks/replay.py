@@ -20,7 +20,7 @@ from rich.table import Table
 
 from dualrs.certificates import Certificate, Rule
 from dualrs.policy import Grid
-from dualrs.schemes import rule
+from dualrs.schemes import Cascade, CascadeVotes, Scheme, Several, rule
 from dualrs.storage import Ledger
 from dualrs.theory.looks import planned_looks
 from dualrs.theory.radius import RADII
@@ -33,11 +33,12 @@ def replay(path: Path, chosen: Rule[Any]) -> tuple[NDArray[np.float64], NDArray[
     """Radii of the right class (-1: another, or none) and votes of every input: (fixed, adaptive) by inputs."""
     with Ledger.open(path) as ledger:
         header, inputs = ledger.header, [row for row in ledger.inputs() if row.id in ledger.concluded()]
+        scheme = kind_for(header.scheme, chosen)
         fixed = SamplingPlan(header.n0, header.n)
         looks = SamplingPlan(header.n0, header.n, planned_looks(header.n))
         ways: list[tuple[Policy, SamplingPlan]] = [
-            (header.scheme.policy(fixed, chosen, header.alpha), fixed),
-            (header.scheme.policy(looks, chosen, header.alpha, target=Grid()), looks),
+            (scheme.policy(fixed, chosen, header.alpha), fixed),
+            (scheme.policy(looks, chosen, header.alpha, target=Grid()), looks),
         ]
         radii, votes = np.empty((2, len(inputs))), np.empty((2, len(inputs)), dtype=np.int64)
         for i, row in enumerate(track(inputs, "replaying", console=Console(stderr=True))):
@@ -46,10 +47,17 @@ def replay(path: Path, chosen: Rule[Any]) -> tuple[NDArray[np.float64], NDArray[
                 known[unit.stream].append(counts)
             for way, (policy, plan) in enumerate(ways):
                 taken = play(policy, plan, known)
-                found: Certificate = chosen.certify(header.scheme.gather([taken], plan), header.alpha)[0]
+                found: Certificate = chosen.certify(scheme.gather([taken], plan), header.alpha)[0]
                 radii[way, i] = found.radius if found.prediction == row.label else -1
                 votes[way, i] = sum(int(c.sum()) for parts in taken.counts.values() for c in parts.values())
     return radii, votes
+
+
+def kind_for(scheme: Scheme[Any], chosen: Rule[Any]) -> Scheme[Any]:
+    """The kind of run that a rule is for: of a run with a router, its experts alone make a cascade."""
+    if chosen.reads is not CascadeVotes or not isinstance(scheme, Several):
+        return scheme
+    return Cascade(scheme.sigmas, scheme.classes, confidences=scheme.confidences)
 
 
 def play(policy: Policy, plan: SamplingPlan, known: Mapping[Stream, list[Counts]]) -> Tally:
@@ -66,7 +74,7 @@ def play(policy: Policy, plan: SamplingPlan, known: Mapping[Stream, list[Counts]
 def main() -> None:
     """Print votes per input, and certified accuracy at the radii of the tables."""
     path = Path(sys.argv[1])
-    for name in sys.argv[2:] or ("paper", "nosplit", "fusion"):
+    for name in sys.argv[2:] or ("paper", "nosplit", "fusion", "cascade"):
         radii, votes = replay(path, rule(name))
         table = Table("", "votes an input", *(f"{r:g}" for r in RADII), title=f"{path.name}, rule {name}")
         for way, of_way, drawn in zip(("fixed n", "adaptive"), radii, votes, strict=True):
