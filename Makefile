@@ -1,4 +1,4 @@
-# make quickstart   set up and certify the bundled problem
+# make quickstart   set up, sample the bundled problem, and compare every way to certify it
 # make test         set up and run the tests
 # make test-quick   set up and run the tests that take no time, for the inner loop
 # make check        set up and check format, lint and types
@@ -10,8 +10,12 @@ BIN := .venv/bin
 
 .PHONY: quickstart test test-quick check bench soak
 
+METHODS := sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade
+
 quickstart: .venv/ready
-	$(BIN)/dualrs certify recipes/quickstart.toml --inputs 0:100 --picture runs/quickstart.png
+	$(BIN)/dualrs panel recipes/quickstart.toml -o runs --inputs 0:100
+	$(BIN)/dualrs compare runs/quickstart.ledger --methods $(METHODS)
+	$(BIN)/dualrs figure accuracy runs/quickstart.ledger --methods $(METHODS) -o runs/quickstart.png
 
 test: .venv/ready
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
     from dualrs.certificates import ABSTAIN, Certificate, Certificates, Outcome, Prediction, Predictions
     from dualrs.errors import DualrsError, DualrsWarning
+    from dualrs.pipeline.build import load_data
     from dualrs.pipeline.bundle import load_bundle
+    from dualrs.pipeline.networks import load
     from dualrs.policy import Grid, Tolerance
     from dualrs.sample import Sample
     from dualrs.smoothed import Aces, Cascade, DualSmoothed, Smoothed, certify_dataset
@@ -35,7 +37,9 @@ _HOMES = {
     "Smoothed": "smoothed",
     "Tolerance": "policy",
     "certify_dataset": "smoothed",
+    "load": "pipeline.networks",
     "load_bundle": "pipeline.bundle",
+    "load_data": "pipeline.build",
 }
 
 __all__ = [
@@ -56,7 +60,9 @@ __all__ = [
     "Tolerance",
     "__version__",
     "certify_dataset",
+    "load",
     "load_bundle",
+    "load_data",
     "open",
 ]
 

@@ -61,6 +61,15 @@ def build_again(kind: schemes.Scheme[Any], named: Mapping[str, Any], **engine: A
     return Smoothed(classifier, kind.sigmas[0], **engine)
 
 
+def load_data(reference: str, *, resize: int | None = None, crop: int | None = None) -> Dataset:
+    """A dataset by any name that the command line knows: cifar10:subset, folder:PATH, hub:NAME:SPLIT, net.py:test.
+
+    ``resize`` is the shorter side that images of folders and hubs get, ``crop`` the side of the central square then
+    taken. Paths start at the working folder.
+    """
+    return build_data(DataSection(source=reference, resize=resize, crop=crop))
+
+
 def build_data(data: DataSection, folder: Path | None = None) -> Dataset:
     """The dataset that is named; an array without a name is called after its reference, less the folder."""
     found = open_dataset(data.source, folder, data.resize, data.crop)

@@ -87,6 +87,14 @@ class Networks:
         return self._known.setdefault((type(found), fingerprint(found)), found)
 
 
+def load(reference: str) -> nn.Module:
+    """A network by any name that the command line knows: zoo:NAME, a file of weights, a hub's model, net.py:attribute.
+
+    ``DENOISER | NETWORK`` puts a denoiser in front. Paths start at the working folder.
+    """
+    return Networks()(reference)
+
+
 def architecture_of(reference: Reference) -> Architecture:
     """What to write on the card of a network that goes on from this one: its architecture, or what makes it."""
     scheme, _, name = reference.maker.partition(":")
