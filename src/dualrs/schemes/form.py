@@ -23,6 +23,7 @@ class Form:
     thresholds: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "confidences", tuple(c + 0.0 for c in self.confidences))  # no -0.0
         while self.confidences and not self.confidences[-1]:  # one spelling for one form
             object.__setattr__(self, "confidences", self.confidences[:-1])
         if any(not 0 <= c < 1 for c in self.confidences):
@@ -89,4 +90,10 @@ class Form:
 
 
 def _listed(numbers: Sequence[float]) -> str:
-    return ",".join(f"{number:g}" for number in numbers)
+    return ",".join(map(_spelled, numbers))
+
+
+def _spelled(number: float) -> str:
+    """As short as can be, but so that it reads as the same number: a name is all that a ledger keeps of a form."""
+    short = f"{number:g}"
+    return short if float(short) == number else repr(float(number))
