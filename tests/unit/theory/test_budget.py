@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualrs.errors import BadSetting, DualrsError
-from dualrs.theory.budget import ErrorBudget, smallest_n
+from dualrs.theory.budget import ErrorBudget, pair_level, smallest_n
 
 alphas = st.floats(min_value=1e-9, max_value=0.999)
 shares = st.floats(min_value=1e-3, max_value=1e3)
@@ -110,3 +110,26 @@ def test_smallest_number_of_votes_is_the_first_that_passes_one_half(level):
     votes = smallest_n(level)
     assert level ** (1 / votes) > 0.5
     assert votes == 1 or level ** (1 / (votes - 1)) <= 0.5
+
+
+@given(alphas, st.integers(min_value=1, max_value=20))
+def test_cascade_spends_alpha_on_each_clause(alpha, stages):
+    """All lower bounds together, or those before a stage and its upper bound; which is never below the lower one."""
+    levels = ErrorBudget(alpha).cascade(stages)
+    assert len(levels) == stages
+    lowers = [float(level.lower) for level in levels]
+    assert sum(lowers) == pytest.approx(alpha, rel=1e-12)
+    for k, level in enumerate(levels):
+        assert sum(lowers[:k]) + float(level.upper) == pytest.approx(alpha, rel=1e-12)
+        assert level.upper >= level.lower
+
+
+def test_cascade_levels_of_three_stages():
+    levels = [(float(level.lower), float(level.upper)) for level in ErrorBudget(0.3).cascade(3)]
+    assert levels == [pytest.approx((0.1, 0.3)), pytest.approx((0.1, 0.2)), pytest.approx((0.1, 0.1))]
+
+
+@given(alphas)
+def test_both_bounds_of_a_pair_have_the_level_together(alpha):
+    for level in ErrorBudget(alpha).cascade(3):
+        assert 2 * float(pair_level(level.lower)) == float(level.lower)
