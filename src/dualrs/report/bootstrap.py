@@ -27,3 +27,15 @@ def paired_intervals(ours: Hits, theirs: Hits) -> tuple[NDArray[np.float64], NDA
     tail = (1 - COVERAGE) / 2
     low, high = np.quantile((drawn[..., 0] - drawn[..., 1]) / inputs, [tail, 1 - tail], axis=0)
     return low, high
+
+
+def mean_interval(values: NDArray[np.float64]) -> tuple[float, float]:
+    """The ends of a percentile interval for the mean of values, one for each input; of differences, a paired one.
+
+    As above: only how many inputs of each kind are drawn matters, and here a kind is a value.
+    """
+    kinds, counts = np.unique(values, return_counts=True)
+    drawn = np.random.default_rng(SEED).multinomial(len(values), counts / len(values), size=RESAMPLES)
+    tail = (1 - COVERAGE) / 2
+    low, high = np.quantile(drawn @ kinds / len(values), [tail, 1 - tail])
+    return float(low), float(high)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dualrs.report.bootstrap import paired_intervals
+from dualrs.report.bootstrap import mean_interval, paired_intervals
 
 RNG = np.random.default_rng(0)
 OURS, THEIRS = RNG.random((3, 200)) < [[0.6], [0.5], [0.9]], RNG.random((3, 200)) < [[0.5], [0.5], [0.1]]
@@ -43,3 +43,15 @@ def test_intervals_cover_the_true_difference():
     low, high = paired_intervals(ours, theirs)
     missed = ((low > 0.1) | (high < 0.1)).sum()
     assert 1 <= missed <= 13
+
+
+def test_the_interval_of_a_mean_is_that_of_pairs_where_values_are_differences():
+    """And for values of many kinds it agrees with drawing inputs; 10,000 resamples tell its ends to about 0.003."""
+    low, high = mean_interval((OURS[0].astype(int) - THEIRS[0]).astype(float))
+    expected = paired_intervals(OURS[:1], THEIRS[:1])
+    assert abs(low - expected[0][0]) <= 1 / 200 + 1e-12
+    assert abs(high - expected[1][0]) <= 1 / 200 + 1e-12
+    values = RNG.normal(size=300)
+    means = values[RNG.integers(0, 300, size=(10_000, 300))].mean(axis=1)
+    np.testing.assert_allclose(mean_interval(values), np.quantile(means, [0.025, 0.975]), atol=0.01)
+    assert mean_interval(np.zeros(5)) == (0, 0)
