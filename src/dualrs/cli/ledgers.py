@@ -50,7 +50,7 @@ def show(
     Of a ledger that `dualrs label` or `dualrs assign` wrote: how many inputs each sigma suits, or is assigned to.
     """
     from dualrs.certificates import spell_seed
-    from dualrs.cli.tables import print_summary
+    from dualrs.cli.tables import print_notes, print_summary
     from dualrs.report.summary import summarize
     from dualrs.storage import Ledger, derive
 
@@ -69,6 +69,9 @@ def show(
     settings = f"rule {rule or run.rule} · alpha {alpha or run.alpha:g} · {run.amount} · seed {spell_seed(run.seed)}"
     title = f"{run.dataset} · {settings}"
     print_summary(summarize(results, certificates, parse_radii(radii)), title, unfinished)
+    shown = run.own_rule if rule is None else run.scheme.rule(rule)
+    if overlap := run.overlap(shown.name, results.ids.tolist()):
+        print_notes([overlap.note, f"guarantee: {overlap.covered(shown.guarantee(alpha or run.alpha))}"])
     if picture is not None:
         from dualrs.report.figures import draw_accuracy
 

@@ -65,8 +65,9 @@ def panel(
     for name, recipe in zip(names, loaded, strict=True):
         model = build_model(spread.local(recipe), networks=networks)
         models.append(model)
+        tuned = {} if recipe.tuned is None else recipe.tuned.record
         certifications.append(
-            Certification(model, model.rule(recipe.certify.rule), folder / f"{name}.ledger", votes.reuse)
+            Certification(model, model.rule(recipe.certify.rule), folder / f"{name}.ledger", votes.reuse, tuned)
         )
     dataset = build_data(first.data)
     indices = parse_inputs(data.inputs, len(dataset.ids))

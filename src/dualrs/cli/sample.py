@@ -93,6 +93,7 @@ def certify(
             all_votes=all_votes,
             target=target,
             reuse=votes.reuse,
+            tuned=None if loaded.tuned is None else loaded.tuned.record,
             command=this_command(),
             report=bar.update,
         )

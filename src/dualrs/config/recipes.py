@@ -15,6 +15,7 @@ from dualrs.config.sections import (
     RouterSection,
     Section,
     StartSection,
+    TunedSection,
 )
 
 
@@ -26,6 +27,7 @@ class Recipe(Section):
     data: DataSection
     certify: CertifySection = CertifySection()
     engine: EngineSection = EngineSection()
+    tuned: TunedSection | None = None
 
 
 class RoundsRecipe(Section):

@@ -104,6 +104,30 @@ class EngineSection(Section):
     compile: bool = False
 
 
+class TunedSection(Section):
+    """On which inputs `dualrs tune` chose the rule, which wrote this; whoever shows results there has to say so.
+
+    ``inputs`` are hashes of their ids, several to a text; ``weights`` those of the radii, if they were not all alike.
+    """
+
+    rule: str
+    dataset: str
+    dataset_fingerprint: str
+    seed: str
+    n: int
+    n0: int
+    alpha: float
+    radii: tuple[float, ...]
+    weights: tuple[float, ...] | None = None
+    inputs: tuple[str, ...]
+
+    @property
+    def record(self) -> dict[str, str]:
+        """What a ledger keeps of it."""
+        named = {name: getattr(self, name) for name in ("rule", "dataset", "dataset_fingerprint", "seed")}
+        return {**named, "inputs": "".join(self.inputs)}
+
+
 class StartSection(Section):
     """The networks that rounds of training start from, as references, and the sigmas to choose from.
 

@@ -1,8 +1,8 @@
 """Certificates of a dataset under one model, or under several that vote side by side, into a ledger each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,14 @@ class Certification:
     """A model, the rule it is certified under, and the ledger for it.
 
     ``reuse`` is an earlier ledger: the votes of every network that it holds at the same sigma are copied and not drawn
-    again.
+    again. ``tuned`` is for the header: on which inputs a rule was chosen, if that is known.
     """
 
     model: Model
     rule: Rule[Any]
     path: Path
     reuse: Path | None = None
+    tuned: Mapping[str, str] = field(default_factory=dict)
 
 
 def certify_dataset(
@@ -49,13 +50,14 @@ def certify_dataset(
     all_votes: bool = False,
     target: Target | None = None,
     reuse: Path | None = None,
+    tuned: Mapping[str, str] | None = None,
     command: str = "",
     report: Report | None = None,
 ) -> None:
     """Certify the inputs at ``indices`` into the ledger at ``path``: `certify_together` with one model."""
     certify_together(
-        [Certification(model, rule, path, reuse)], dataset, plan=plan, alpha=alpha, seed=seed, indices=indices,
-        all_votes=all_votes, target=target, command=command, report=report,
+        [Certification(model, rule, path, reuse, tuned or {})], dataset, plan=plan, alpha=alpha, seed=seed,
+        indices=indices, all_votes=all_votes, target=target, command=command, report=report,
     )  # fmt: skip
 
 
@@ -97,7 +99,7 @@ def certify_together(
         for one, before in zip(certifications, earlier, strict=True):
             one.rule.check(plan, alpha)
             votes = ALL if all_votes and len(one.model.models) > 1 else NEEDED
-            asked = Asked(one.rule.name, alpha, plan, seed, indices, command, votes, target)
+            asked = Asked(one.rule.name, alpha, plan, seed, indices, command, votes, target, one.tuned)
             header = header_of(one.model, dataset, asked, before)
             headers.append(header)
             streams.append(

@@ -2,9 +2,9 @@
 
 import datetime
 import platform
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -38,6 +38,7 @@ class Asked:
     command: str = ""
     votes: str = NEEDED
     target: Target | None = None
+    tuned: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not len(self.indices):
@@ -90,6 +91,7 @@ def header_of(model: Model, dataset: Dataset, asked: Asked, earlier: Header | No
         policy=POLICY if adaptive else "",
         versions={"python": platform.python_version()} | {p: version(p) for p in ("dualrs", "torch", "numpy", "scipy")},
         command=asked.command,
+        tuned=asked.tuned,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
 

@@ -90,7 +90,7 @@ def _toml(recipe: Recipe) -> str:
             for key in [k for k, v in fields.items() if isinstance(v, Mapping)]:
                 tables[f"{name}.{key}"] = fields.pop(key)
             tables[name] = fields
-        else:
+        elif value is not None:
             lines.append(f"{name} = {json.dumps(value)}")
     for name in sorted(tables):
         lines += ["", f"[{name}]", *(f"{_key(k)} = {json.dumps(v)}" for k, v in tables[name].items())]

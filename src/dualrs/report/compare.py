@@ -105,7 +105,9 @@ def gather(paths: Sequence[Path], names: Sequence[str] | None = None, report: Re
                 found = methods(ledger, wanted, report=report)
                 unfinished = len(ledger.inputs()) - len(next(iter(found.values())).results) if found else 0
                 run = ledger.header
-                about.append((name, f"the rule of the run is {run.rule}, fixed before its votes"))
+                overlap = run.overlap(run.rule, [] if not found else next(iter(found.values())).results.ids.tolist())
+                when = "chosen by some of" if overlap is not None and overlap.by_these_votes else "fixed before"
+                about.append((name, f"the rule of the run is {run.rule}, {when} its votes"))
                 if run.looks:
                     about.append((name, f"adaptive, at most {run.n:,} votes a stage; votes are those that were drawn"))
             if not found:
@@ -113,6 +115,7 @@ def gather(paths: Sequence[Path], names: Sequence[str] | None = None, report: Re
             if unfinished:
                 about.append((name, f"{unfinished} inputs are not finished and are left out"))
             prefix = f"{name}/" if ledgers > 1 else ""
+            about += [(f"{prefix}{method.name}", method.note) for method in found.values() if method.note]
             files.append(_File(path, {prefix + k: replace(m, name=prefix + k) for k, m in found.items()}, False))
         else:
             table = read_tsv(path)

@@ -36,7 +36,8 @@ class Derived:
 
     ``guarantee`` is a sentence, and ``guaranteed`` whether there is one that these votes bear out. ``certificates`` is
     None where there are none. ``votes_per_input`` is what the rule would have drawn for each input by itself or,
-    in an adaptive run, what was drawn; empty where that is not known. ``sigma`` is that of a fixed sigma.
+    in an adaptive run, what was drawn; empty where that is not known. ``sigma`` is that of a fixed sigma;
+    ``note`` what a reader has to know before the numbers mean anything.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Derived:
     certificates: Certificates | None
     votes_per_input: NDArray[np.int64]
     sigma: float | None = None
+    note: str = ""
 
 
 def methods(
@@ -150,9 +152,13 @@ class _Source:
                     f"; but these votes were taken for {own_method(header)} and stop where that needs no more, so that "
                     "the radii are lower than votes of its own would give"
                 )
+        guaranteed, note = found.guaranteed, ""
+        if overlap := header.overlap(found.name, self.sampled.ids.tolist()):
+            guarantee, note = overlap.covered(guarantee), overlap.note
+            guaranteed = guaranteed and not overlap.by_these_votes
         results = self.sampled.results(certificates)
         sigma = found.parameter if found.name == sigma_method(found.parameter or 0.0) else None
-        return Derived(found.name, title, guarantee, found.guaranteed, results, certificates, cost, sigma)
+        return Derived(found.name, title, guarantee, guaranteed, results, certificates, cost, sigma, note)
 
     def oracle(self) -> Derived:
         """The sigma with the largest radius among those that are right; where none is, the smallest sigma."""

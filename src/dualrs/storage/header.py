@@ -15,15 +15,16 @@ from dualrs.certificates import Rule, spell_seed
 from dualrs.errors import BadSetting, LedgerError
 from dualrs.schemes import ALL, NEEDED, POLICY, Assigned, Scheme, read_target, scheme_of
 from dualrs.schemes.scheme import integer, real
+from dualrs.storage.tuned import Overlap, Tuned
 from dualrs.votes import Policy, SamplingPlan
 
 FORMAT = 2  # of the ledger: its tables, its seals and the fields of this header
 FORMATS = (1, 2)  # that can be read; format 1 lists no inputs, names no scheme, and its noise is addressed by names
 # Fields that came later, and what they are where a ledger lacks them.
-LATER: Mapping[str, object] = {"votes": NEEDED, "looks": (), "target": "", "policy": "", "identity": {}}
+LATER: Mapping[str, object] = {"votes": NEEDED, "looks": (), "target": "", "policy": "", "identity": {}, "tuned": {}}
 LATER_OF_SCHEMES: Mapping[str, object] = {"confidences": ()}
 MOST_CLASSES = 1 << 20  # counts of votes have a column for each
-INFORMATIONAL = ("versions", "command", "created")  # may differ between two halves of one run
+INFORMATIONAL = ("versions", "command", "created", "tuned")  # may differ between two halves of one run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +57,7 @@ class Header:
     versions: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
     created: str = ""
+    tuned: Mapping[str, str] = field(default_factory=dict)  # the fields of `Tuned`, if its recipe had them
 
     def __post_init__(self) -> None:
         # One spelling per value (1 and 1.0, list and tuple, numpy scalars): the fingerprint must not depend on it.
@@ -63,11 +65,15 @@ class Header:
             self._set(name, integer(name, getattr(self, name)))
         self._set("alpha", real("alpha", self.alpha))
         self._set("image_shape", tuple(integer("image_shape", k) for k in self.image_shape))
-        for name in ("models", "identity", "versions"):
+        for name in ("models", "identity", "versions", "tuned"):
             self._set(name, {_text(name, k): _text(name, v) for k, v in dict(getattr(self, name)).items()})
         for f in fields(self):
             if f.type in (str, "str"):
                 self._set(f.name, _text(f.name, getattr(self, f.name)))
+        if self.tuned:
+            if odd := sorted(set(self.tuned) ^ {f.name for f in fields(Tuned)}):
+                raise BadSetting(f"the record of a tuned rule has missing or unknown fields: {', '.join(odd)}")
+            Tuned(**self.tuned)  # refuses what is none
         if self.format not in FORMATS:
             raise BadSetting(f"the format must be one of {FORMATS}, got {self.format}")
         if isinstance(self.scheme, Assigned):
@@ -130,6 +136,14 @@ class Header:
         """How many votes a stage gets, in words."""
         adaptive = "adaptive, at most " if self.looks else ""
         return f"{adaptive}n {self.n:,} · n0 {self.n0:,}"
+
+    def overlap(self, rule: str, ids: Collection[str]) -> Overlap | None:
+        """That a rule was tuned on some of these inputs of the run; None if it was not, as far as the run knows."""
+        if self.tuned.get("rule") != rule:
+            return None
+        tuned = Tuned(**self.tuned)
+        shared = tuned.shared(self.dataset, self.dataset_fingerprint, ids)
+        return Overlap(shared, len(ids), tuned.seed == spell_seed(self.seed)) if shared else None
 
     @cached_property
     def fingerprint(self) -> str:

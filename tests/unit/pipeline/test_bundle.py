@@ -6,6 +6,7 @@ from small_bundle import DENOISER, HEAD, ROUTER, save_network
 
 from dualrs import load_bundle
 from dualrs.config import DataSection, ModelSection, Recipe, load_recipe
+from dualrs.config.sections import TunedSection
 from dualrs.errors import BadCheckpoint, BadRecipe
 from dualrs.pipeline.build import build_model
 from dualrs.pipeline.bundle import write_bundle
@@ -49,6 +50,16 @@ def test_settings_come_back_as_they_were(recipe, tmp_path):
     write_bundle(tmp_path / "bundle", recipe)
     again = load_recipe(None, {}, bundle=tmp_path / "bundle")
     assert again.model_dump(exclude={"model"}) == recipe.model_dump(exclude={"model"})
+
+
+def test_a_tuned_rule_comes_back_with_its_record(recipe, tmp_path):
+    tuned = TunedSection(
+        rule="cascade-0.4", dataset="toy", dataset_fingerprint="cc", seed="0", n=100, n0=10, alpha=0.001,
+        radii=(0.0, 0.5), inputs=("abcdefgh" * 13, "abcdefgh"),
+    )  # fmt: skip
+    write_bundle(tmp_path / "bundle", recipe.model_copy(update={"tuned": tuned}))
+    assert load_recipe(None, {}, bundle=tmp_path / "bundle").tuned == tuned
+    assert len(tuned.record["inputs"]) == 14 * 8
 
 
 def test_a_network_of_the_zoo_is_packed_too(recipe, tmp_path):

@@ -31,6 +31,7 @@ DECIDING = {
     "votes": "all",
 }
 INFORMATIONAL = {"versions": {"dualrs": "9"}, "command": "another", "created": "later"}
+TUNED = {"rule": "cascade-0.4", "dataset": "toy", "dataset_fingerprint": "cc", "seed": "7", "inputs": "abcdefgh"}
 
 
 def test_every_field_is_known_to_decide_or_not():
@@ -87,6 +88,24 @@ def test_an_informational_field_decides_nothing(name):
     assert ours.fingerprint == theirs.fingerprint
     assert ours.differences(theirs) == []
     assert ours != theirs
+
+
+def test_the_record_of_a_tuned_rule_decides_nothing_and_is_absent_where_there_is_none():
+    """So that a ledger from before there were such records is, byte for byte, what it was."""
+    plain, tuned = a_header(), a_header(tuned=TUNED)
+    assert "tuned" not in json.loads(plain.to_json())
+    assert Header.from_json(tuned.to_json()) == tuned
+    assert plain.fingerprint == tuned.fingerprint
+    assert plain.differences(tuned) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"when": "now"}, "unknown fields: when"), ({"inputs": "abc"}, "8 letters each"), ({"seed": 7}, "must be text")],
+)
+def test_a_record_of_another_kind_is_refused(changes, said):
+    with pytest.raises(BadSetting, match=said):
+        a_header(tuned=TUNED | changes)
 
 
 def test_a_model_on_one_side_only_is_named():

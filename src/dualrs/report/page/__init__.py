@@ -140,7 +140,7 @@ def write_page(runs: Sequence[Run], pictures: Sequence[Pictures], *, command: st
     }
     return Template(_asset("page.html")).substitute(
         title=escape(f"Certified robustness: {names}"),
-        subtitle="<br>".join(escape(_subtitle(run, len(runs) > 1)) for run in runs),
+        subtitle="<br>".join(escape(line) for run in runs for line in _subtitle(run, len(runs) > 1)),
         marked=_MARKED,
         headline=_headline(runs),
         guarantees=_guarantees(runs),
@@ -209,16 +209,18 @@ def _row(method: Derived, best: Floats) -> str:
 
 
 def _guarantees(runs: Sequence[Run]) -> str:
-    found = {method.title: method.guarantee for run in runs for method in run.methods.values()}
+    found = dict.fromkeys((method.title, method.guarantee) for run in runs for method in run.methods.values())
     if any(len(_fixed(run)) > 1 for run in runs):
-        found[ENVELOPE] = NO_METHOD
-    return _definitions((escape(title), escape(sentence)) for title, sentence in found.items())
+        found[ENVELOPE, NO_METHOD] = None
+    return _definitions((escape(title), escape(sentence)) for title, sentence in found)
 
 
 def _header(run: Run) -> str:
     """The header of a run, its command first."""
     fields = json.loads(run.header.to_json())
     command, models = fields.pop("command"), fields.pop("models")
+    if "tuned" in fields:
+        del fields["tuned"]["inputs"]  # a hash for each
     fields |= {f"network {name}": digest for name, digest in models.items()}
     rows = _definitions((escape(name.replace("_", " ")), escape(_plain(value))) for name, value in fields.items())
     return (
@@ -237,13 +239,16 @@ def _plain(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else "none" if value is None else str(value)
 
 
-def _subtitle(run: Run, several: bool) -> str:
+def _subtitle(run: Run, several: bool) -> Iterator[str]:
+    """What the run is, and a line for each method with a note."""
     header = run.header
     text = (
         f"{header.dataset}, {len(run.whys):,} inputs · rule {header.rule} · alpha {header.alpha:g} · {header.amount} "
         f"· seed {spell_seed(header.seed)}"
     )
-    return f"{run.name}: {text}" if several else text
+    name = f"{run.name}: " if several else ""
+    yield f"{name}{text}"
+    yield from (f"{name}{method.title}: {method.note}" for method in run.methods.values() if method.note)
 
 
 def _labelled(method: Derived) -> bool:
