@@ -18,6 +18,7 @@ COMMANDS = {
         "panel": "panel:panel",
         "show": "ledgers:show",
         "compare": "compare:compare",
+        "tune": "tune:tune",
         "report": "report:report",
         "figure": "report:figure",
         "why": "why:why",

@@ -9,7 +9,7 @@ import pytest
 from dualrs.cli import COMMANDS
 
 GROUPS = {
-    "Certify and look": ["certify", "predict", "panel", "show", "compare", "report", "figure", "why"],
+    "Certify and look": ["certify", "predict", "panel", "show", "compare", "tune", "report", "figure", "why"],
     "Train": ["label", "assign", "train", "rounds", "recipe"],
     "Data and models": ["data", "models", "evaluate"],
     "More": ["verify", "export", "import", "merge", "status"],

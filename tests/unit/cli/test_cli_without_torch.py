@@ -21,6 +21,14 @@ sys.meta_path.insert(0, Blocked())
 """
 COMMAND_LINE = BLOCK + "from dualrs.cli import main\nmain()"
 CIFAR10 = ("--classifier", "net.py:ten", "--data", "cifar10:subset", "--inputs", "0:3")
+SURE = """
+ten = Half([k / 9 for k in range(10)]).eval()
+
+
+def many():
+    return data()[0].repeat(2, 1, 1, 1), data()[1].repeat(2)
+"""
+CASCADE = ("--classifier", "net.py:classifier", "--sigmas", "0.1,0.2", "--data", "net.py:many", "--n", "50")
 TEACH = ("--sigmas", "0.1,0.2", "--data", "net.py:data", "--n", "50", "--seed", "0")
 
 
@@ -28,12 +36,14 @@ TEACH = ("--sigmas", "0.1,0.2", "--data", "net.py:data", "--n", "50", "--seed", 
 def files(tmp_path_factory):
     """Ledgers of every kind, a table of them and an export, made where torch is."""
     folder = tmp_path_factory.mktemp("files")
-    (folder / "net.py").write_text(NETWORKS + "\nten = Half([k / 9 for k in range(10)]).eval()\n")
+    (folder / "net.py").write_text(NETWORKS + SURE)
+    (folder / "cascade.toml").write_text('data = "a"\n[model]\nclassifier = "b"\nsigmas = [0.1, 0.2]\n')
     commands = [
         ("certify", *TWO_STAGES, "--all-votes", "-o", "run.ledger"),
         ("certify", *TWO_STAGES, "--inputs", "0:6", "-o", "first.ledger"),
         ("certify", *TWO_STAGES, "--inputs", "6:12", "-o", "second.ledger"),
         ("certify", *TWO_STAGES, *CIFAR10, "-o", "images.ledger"),
+        ("certify", *CASCADE, "--all-votes", "-o", "cascade.ledger"),
         ("label", *TEACH, "--classifier", "net.py:classifier", "-o", "labels.ledger"),
         ("assign", *TEACH, "--router", "net.py:router", "--sigma-e", "0.2", "-o", "assigned.ledger"),
         ("compare", "run.ledger", "-o", "table.csv"),
@@ -66,6 +76,7 @@ def run(program, *words, cwd):
         ("show assigned.ledger", "undecided"),
         ("compare run.ledger --baseline sigma-0.1", "multiscale"),
         ("compare run.ledger theirs.tsv --format markdown", "theirs"),
+        ("tune cascade.ledger --write cascade.toml", "wrote rule cascade"),
         ("report run.ledger -o page.html", "wrote page.html"),
         ("figure accuracy run.ledger -o curve.svg", "drew curve.svg"),
         ("why run.ledger 3", "votes of the router"),
