@@ -25,11 +25,12 @@ from dualrs.models.weights import load_weights
 from dualrs.schemes import AcesVotes, DualVotes
 from dualrs.storage import Ledger, derive, read_tsv, verify
 from dualrs.storage.header import FORMAT, Header
+from dualrs.training.checkpoint import read_checkpoint
 from dualrs.training.loop import _resume
 from dualrs.votes import Counts, Votes
 from soak.commands import recorded
 from soak.damage import damaged
-from soak.pickles import edited_content, with_code
+from soak.pickles import edited_content, sealed, unsealed, with_code
 from soak.pristine import FIRST, IDENTITY, trained
 from soak.sql import edited_ledger
 from soak.texts import edited_json, edited_table, edited_toml
@@ -232,14 +233,20 @@ class Checkpoints(Kind):
     name, share, folder, pattern = "checkpoint", 15, "checkpoint", "*.checkpoint"
 
     def mutate(self, path: Path, rng: Random) -> tuple[str, bool]:
-        """Damage, which must be noticed; other contents, which need not be; code, which must not be run."""
+        """Damage, which must be noticed; other contents, which need not be; code, which must not be run.
+
+        Contents and code come with a digest computed anew, as does some damage: without it, nobody looks at them.
+        """
         kind = rng.random()
         if kind < 0.5:
             return _damage(path, rng), True
-        content = torch.load(path, weights_only=True)
-        spoiled, words = (edited_content if kind < 0.8 else with_code)(content, rng, self.marker)
-        path.write_bytes(spoiled)
-        return words, False
+        if kind < 0.6:
+            archive, words = damaged(unsealed(path), rng)
+        else:
+            edit = edited_content if kind < 0.8 else with_code
+            archive, words = edit(read_checkpoint(path), rng, self.marker)
+        path.write_bytes(sealed(archive))
+        return f"{words}, with a new digest", False
 
     def read(self, path: Path) -> Answer:
         """Go on with the training."""

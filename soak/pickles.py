@@ -1,7 +1,7 @@
 """Edits of checkpoints: other contents under the right names, and pickles with code in them.
 
 Enters: the content of a checkpoint, randomness, and the path of a marker that the code would write if it were run.
-Leaves: the bytes of another checkpoint, and words for what was done.
+Leaves: the archive of another checkpoint, and words for what was done; `sealed` makes a file of it.
 """
 
 import io
@@ -16,6 +16,18 @@ from random import Random
 from typing import Any
 
 import torch
+
+from dualrs.training.checkpoint import _DIGITS, _digest
+
+
+def sealed(archive: bytes) -> bytes:
+    """A checkpoint with a digest that fits it: it is no signature, and anyone can compute it."""
+    return archive + _digest(io.BytesIO(archive), len(archive))
+
+
+def unsealed(path: Path) -> bytes:
+    """The archive in a checkpoint."""
+    return path.read_bytes()[:-_DIGITS]
 
 
 class _Calls:

@@ -14,7 +14,7 @@ from dualrs.errors import DualrsError
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write, which takes its place at ``path`` only when all of it is written.
+    """A file to write, and to read back, which takes its place at ``path`` only when all of it is written.
 
     What processes that were killed in the middle of this left beside it goes, too.
     """
@@ -23,7 +23,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
-            with beside.open("wb") as file:
+            with beside.open("w+b") as file:
                 yield file
             beside.replace(path)
         finally:

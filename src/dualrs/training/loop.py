@@ -8,7 +8,6 @@ on one CPU thread, to the last bit. Several processes share each batch (see `pro
 import hashlib
 import math
 import time
-import zipfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -20,8 +19,8 @@ import torch
 from torch import Generator, Tensor, nn
 
 from dualrs.errors import BadCheckpoint, BadModel, BadSetting, NonFiniteLogits
-from dualrs.files import whole_file
 from dualrs.models.hardware import autocast, check_dtype, fastest_dtype
+from dualrs.training.checkpoint import read_checkpoint, write_checkpoint
 from dualrs.training.images import TrainingImages
 from dualrs.training.log import Log, log_beside
 from dualrs.training.processes import join
@@ -222,8 +221,7 @@ def _save(
         "network": network.state_dict(),
         "optimizer": optimizer.state_dict(),
     }
-    with whole_file(path) as file:
-        torch.save(content, file)
+    write_checkpoint(content, path)
 
 
 def _resume(
@@ -235,10 +233,12 @@ def _resume(
     """
     if not path.exists():
         return 0, 0.0, 0.0
-    broken = f"{path} is not a whole checkpoint; delete it to begin anew"
+    broken = (
+        f"{path} is not a whole checkpoint; delete it to begin anew (it was cut short or altered, or an earlier dualrs "
+        "wrote it)"
+    )
     try:
-        _demand_intact(path)
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        content = read_checkpoint(path)
         found, step = str(content["identity"]), int(content["step"])
         seconds, loss = float(content["seconds"]), float(content["loss"])
         weights, moments = content["network"], content["optimizer"]["state"]
@@ -260,14 +260,6 @@ def _resume(
     except Exception as error:  # of a network with states of its own kind
         raise BadCheckpoint(broken) from error
     return step, seconds, loss
-
-
-def _demand_intact(path: Path) -> None:
-    """Refuse a zip whose entries are not what was written into it; torch itself does not look at their checksums."""
-    with zipfile.ZipFile(path) as archive:
-        packed = [entry.filename for entry in archive.infolist() if entry.compress_type != zipfile.ZIP_STORED]
-        if bad := archive.testzip() if not packed else packed[0]:
-            raise BadCheckpoint(f"{path}: {bad} is damaged")
 
 
 def _form(value: object) -> object:

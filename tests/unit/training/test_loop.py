@@ -11,6 +11,7 @@ from torch import nn
 from dualrs.data.dataset import ArrayDataset
 from dualrs.errors import BadCheckpoint, BadModel, BadSetting, DualrsError, NonFiniteLogits
 from dualrs.training import loop
+from dualrs.training.checkpoint import read_checkpoint, write_checkpoint
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule, Task, fit
 
@@ -171,7 +172,7 @@ def test_truncated_checkpoint_is_refused(tmp_path):
 
 def checkpoint(path):
     train(network(), path)
-    return torch.load(path, weights_only=True)
+    return read_checkpoint(path)
 
 
 NOTHING = torch.zeros(0)
@@ -207,7 +208,7 @@ def test_checkpoint_that_does_not_fit_is_refused_and_nothing_of_it_is_taken(tmp_
     for key in way:
         table = table[int(key) if key.isdecimal() else key]
     table[int(last) if last.isdecimal() else last] = value
-    torch.save(content, tmp_path / "c")
+    write_checkpoint(content, tmp_path / "c")
     model = network()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with pytest.raises(BadCheckpoint, match="not a whole checkpoint; delete it"):
@@ -219,25 +220,36 @@ def test_rates_of_a_checkpoint_are_those_of_the_schedule(tmp_path):
     """Whatever the groups in a checkpoint say: all of it follows from settings that the identity names."""
     with pytest.raises(Stop):
         train(network(), tmp_path / "c", stop_after=9)
-    content = torch.load(tmp_path / "c", weights_only=True)
+    content = read_checkpoint(tmp_path / "c")
     content["optimizer"]["param_groups"] = [{"betas": "none"}]
-    torch.save(content, tmp_path / "c")
+    write_checkpoint(content, tmp_path / "c")
     unbroken, resumed = network(), network()
     train(unbroken, tmp_path / "unbroken")
     train(resumed, tmp_path / "c")
     assert all(torch.equal(a, b) for a, b in zip(unbroken.parameters(), resumed.parameters(), strict=True))
 
 
-def test_one_wrong_bit_anywhere_is_refused_or_changes_nothing(tmp_path):
+def test_one_wrong_bit_is_refused_wherever_it_is(tmp_path):
     content = checkpoint(tmp_path / "c")
     whole = (tmp_path / "c").read_bytes()
-    weights = content["network"]["0.weight"].numpy().tobytes()
-    for place in (whole.index(weights) + 3, whole.index(content["optimizer"]["state"][0]["exp_avg"].numpy().tobytes())):
+    weights, moments = content["network"]["0.weight"], content["optimizer"]["state"][0]["exp_avg"]
+    entry = whole.rindex(b"archive/data/1PK") - 8  # in the archive's directory, outside of all its checksums
+    for place, bit in (
+        (whole.index(weights.numpy().tobytes()) + 3, 1),
+        (whole.index(moments.numpy().tobytes()), 1),
+        (entry, 1 << 4),  # "this is a folder": torch then reads other numbers, without a word
+    ):
         spoiled = bytearray(whole)
-        spoiled[place] ^= 1
+        spoiled[place] ^= bit
         (tmp_path / "c").write_bytes(spoiled)
         with pytest.raises(BadCheckpoint, match="not a whole checkpoint"):
             train(network(), tmp_path / "c")
+
+
+def test_checkpoint_of_an_earlier_dualrs_is_refused_with_what_to_do(tmp_path):
+    torch.save(checkpoint(tmp_path / "c"), tmp_path / "c")
+    with pytest.raises(BadCheckpoint, match=r"delete it to begin anew \(.* or an earlier dualrs wrote it\)"):
+        train(network(), tmp_path / "c")
 
 
 class Trap:
@@ -249,7 +261,7 @@ class Trap:
 
 
 def test_checkpoint_with_code_in_it_is_refused_and_not_run(tmp_path):
-    torch.save({"identity": Trap(tmp_path / "sprung")}, tmp_path / "c")
+    write_checkpoint({"identity": Trap(tmp_path / "sprung")}, tmp_path / "c")
     with pytest.raises(BadCheckpoint, match="not a whole checkpoint"):
         train(network(), tmp_path / "c")
     assert not (tmp_path / "sprung").exists()
@@ -300,7 +312,7 @@ def test_last_good_checkpoint_is_named_and_kept(tmp_path, monkeypatch, spoil, wh
     named = ", ".join(IDS[i] for i in seen[5].tolist())
     where = f"at step 6, on the images {named}; the last good checkpoint is {tmp_path / 'c'}, of step 5."
     assert where in str(caught.value)
-    kept = torch.load(tmp_path / "c", weights_only=True)
+    kept = read_checkpoint(tmp_path / "c")
     assert kept["step"] == 5
     assert all(torch.isfinite(value).all() for value in kept["network"].values())
 
