@@ -32,8 +32,10 @@ OPEN, DONE = "open", "done"  # states of a run: whether an input of it lacks vot
 
 _UNPLANNED = "no such votes are planned in this run"
 
-# What a list of inputs may unpack to, so that no file makes its reader run out of memory: far more than any list does.
+# What a list of inputs may unpack to, so that no file makes its reader run out of memory or time: far more than any
+# list does.
 _FREE, _RATIO = 1 << 26, 200  # bytes in any case, and bytes for each packed one
+_PIECE = 1 << 14  # packed bytes between one look at this and the next: a flood is left where it begins
 
 _KINDS = (str, int, float, float, float, float, str, str, float, int)  # in a row of certificates, before the seal
 
@@ -98,10 +100,7 @@ class Rows:
     def of_header(self, inputs: Sequence[InputRow], state: str) -> tuple[str, str, bytes, str, str]:
         """The row of table header."""
         text, raw = self._header.to_json(), _encode(inputs).encode()
-        packed = zlib.compress(raw)
-        if len(raw) > _most(packed):  # as it is, so that it can be read
-            packed = zlib.compress(raw, 0)
-        return self._fingerprint, text, packed, state, self.seal("header", text, state, raw=raw)
+        return self._fingerprint, text, _packed(raw), state, self.seal("header", text, state, raw=raw)
 
     def header_damage(self, row: tuple[Any, ...]) -> str | None:
         """What is wrong with a row of table header, if anything."""
@@ -219,17 +218,30 @@ class Rows:
         return unit.stream in self.answers and not unit.start % BLOCK and 0 <= unit.start < unit.stop <= most
 
 
+def _packed(raw: bytes) -> bytes:
+    """A list of inputs in few bytes, or as it is where the reader would refuse those."""
+    packed = zlib.compress(raw)
+    try:
+        if len(raw) > _FREE:
+            _unpacked(packed)
+    except zlib.error:
+        return zlib.compress(raw, 0)
+    return packed
+
+
 def _unpacked(packed: bytes) -> bytes:
-    """A packed list of inputs, if it is whole and of a size that a list may have."""
-    unpacking = zlib.decompressobj()
-    raw = unpacking.decompress(packed, _most(packed))
-    if not unpacking.eof:
-        raise zlib.error("cut short, or too long")
-    return raw
-
-
-def _most(packed: bytes) -> int:
-    return _FREE + _RATIO * len(packed)
+    """A packed list of inputs, if it is whole and, up to any place in it, of a size that a list may have."""
+    unpacking, pieces, most = zlib.decompressobj(), [], _FREE
+    for start in range(0, len(packed), _PIECE):
+        piece = packed[start : start + _PIECE]
+        most += _RATIO * len(piece)
+        pieces.append(unpacking.decompress(piece, most))
+        most -= len(pieces[-1])
+        if unpacking.unconsumed_tail:
+            raise zlib.error("too long")
+        if unpacking.eof:
+            return b"".join(pieces)
+    raise zlib.error("cut short")
 
 
 def _is_input(row: Sequence[Any]) -> bool:

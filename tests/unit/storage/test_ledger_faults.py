@@ -256,6 +256,46 @@ class TestListThatUnpacksToAFlood:
         sealed(path, zlib.compress(b" " * 10**8 + b"[]"))  # unpacked, it would fit its seal
         assert any("the list of inputs" in problem for problem in examine(path))
 
+    def test_a_flood_is_left_where_it_begins(self, path, monkeypatch):
+        """However much is packed behind: reading all that its length would allow took seconds and a gigabyte."""
+        given, made = [], zlib.decompressobj
+
+        class Counting:
+            def __init__(self):
+                self.inner = made()
+
+            def decompress(self, *some):
+                given.append(self.inner.decompress(*some))
+                return given[-1]
+
+            def __getattr__(self, name):
+                return getattr(self.inner, name)
+
+        monkeypatch.setattr(rows, "_FREE", 10**6)
+        flood = zlib.compress(bytes(10**8))  # 100 kB, which would make room for 20 MB
+        edit(path, "UPDATE header SET inputs = ?", flood)
+        monkeypatch.setattr(rows.zlib, "decompressobj", Counting)
+        with Ledger.open(path) as ledger:
+            assert "the list of inputs" in ledger.header_damage
+        assert sum(map(len, given)) < 10**7
+
+    @pytest.mark.parametrize("piece", [1, 2, 100, 10**6])
+    def test_pieces_of_any_size_make_one_list(self, monkeypatch, piece):
+        monkeypatch.setattr(rows, "_PIECE", piece)
+        raw = rows._encode([[f"toy/{i}", i, i % 7] for i in range(2000)]).encode()
+        packed = rows._packed(raw)
+        assert rows._unpacked(packed) == rows._unpacked(packed + b"more") == raw
+        for spoiled in (b"", packed[:1], packed[:-1]):
+            with pytest.raises(zlib.error, match="cut short"):
+                rows._unpacked(spoiled)
+
+    def test_a_list_that_packs_well_at_first_is_read_again(self, monkeypatch):
+        monkeypatch.setattr(rows, "_FREE", 10**4)
+        monkeypatch.setattr(rows, "_PIECE", 100)
+        raw = b"x" * 10**6 + random.Random(0).randbytes(10**5)  # as a whole, it is not too long
+        assert len(raw) < 10**4 + 200 * len(zlib.compress(raw))
+        assert rows._unpacked(rows._packed(raw)) == raw
+
     def test_a_long_list_of_like_names_is_read_again(self, tmp_path, monkeypatch):
         monkeypatch.setattr(rows, "_FREE", 10**4)
         like = [("x" * 20_000 + str(i), i, None) for i in range(20)]
