@@ -35,8 +35,9 @@ SCHEMA = (
     " outcome TEXT NOT NULL, seconds REAL NOT NULL, units INTEGER NOT NULL, seal TEXT NOT NULL) WITHOUT ROWID",
 )
 
-# The module sqlite3 decodes SQLite's own messages too, and a damaged file can put anything into them.
-_COMPLAINTS = (sqlite3.Error, UnicodeError)
+# The module sqlite3 decodes SQLite's own messages too, and a damaged file can put anything into them. It can also speak
+# of rows of many gigabytes, for which there is no memory.
+_COMPLAINTS = (sqlite3.Error, UnicodeError, MemoryError)
 
 
 class Database:
@@ -257,8 +258,10 @@ def _is_empty(path: Path) -> bool:
 
 def _sentence(path: Path, error: Exception) -> str:
     """What happened, and what to do."""
-    code = getattr(error, "sqlite_errorname", "")
+    code = "SQLITE_NOMEM" if isinstance(error, MemoryError) else getattr(error, "sqlite_errorname", "")
     known = {
+        "SQLITE_NOMEM": f"{path} asks for more memory than there is: free some; if there is enough, the file is "
+        f"damaged: {DAMAGED}",
         "SQLITE_FULL": f"no room left to write {path}: free some disk space. {KEPT}",
         "SQLITE_READONLY_ROLLBACK": f"{path} was left in the middle of a write by a process that was killed: run the "
         f"command that wrote it again. {KEPT}",

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import resource
 import shutil
 import sqlite3
@@ -121,6 +122,25 @@ class TestDamage:
             assert heard or contents(path) == contents(pristine), f"{length} bytes at {start}: changed and not noticed"
             path.unlink()
         assert noticed > 100  # the rest fell on bytes that SQLite does not use
+
+    def test_rows_that_claim_to_have_gigabytes(self, pristine, tmp_path):
+        """SQLite wants memory for some of them, and what the module sqlite3 then raises is no error of its own."""
+        content = pristine.read_bytes()
+        for found in re.finditer(rb"toy/[0-3]classestimation", content):
+            for start in range(found.start() - 12, found.start()):  # sizes of the row and of its columns
+                path = tmp_path / "spoiled.ledger"
+                path.write_bytes(content[:start] + b"\xff" * 200 + content[start + 200 :])
+                with Ledger.open(path) as ledger:
+                    assert verify(ledger)
+
+    def test_no_memory_for_a_query(self, path):
+        def greedy():
+            raise MemoryError
+
+        with Ledger.open(path) as ledger:
+            ledger.database._connection.create_function("greedy", 0, greedy)
+            with pytest.raises(LedgerError, match=r"asks for more memory than there is: free some; .* restore a copy"):
+                list(ledger.database.rows("SELECT greedy()"))
 
     def test_a_write_ahead_log_cut_short_gives_an_earlier_state(self, tmp_path):
         with Ledger.create_or_resume(tmp_path / "run.ledger", a_header()) as ledger:
