@@ -99,7 +99,9 @@ class Scheme(ABC, Generic[V]):
             value = getattr(self, f.name)
             if f.name == "classes":
                 value = integer(f.name, value)
-            elif isinstance(value, Iterable):
+            elif f.type == tuple[float, ...]:
+                if not isinstance(value, Iterable):
+                    raise BadSetting(f"{f.name} must be a list of numbers, got {value!r}")
                 value = tuple(real(f.name, v) for v in value)
             else:
                 value = real(f.name, value)

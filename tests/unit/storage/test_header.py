@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -213,3 +214,13 @@ def test_a_number_of_hundreds_of_digits_is_refused(name):
 def test_more_classes_than_counts_can_be_kept_of_are_refused():
     with pytest.raises(BadSetting, match="at most 1,048,576"):
         a_header(classes=10**9)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("thresholds", -1e308), ("thresholds", 0.5), ("sigmas", 0.5), ("sigma_e", [0.5])]
+)
+def test_one_number_is_no_list_and_a_list_is_no_number(name, value):
+    header = a_header() if name == "sigma_e" else one_stage_header(rule="aces-0.5", sigma_e=0.5, thresholds=(0.5, 1))
+    written = json.loads(replace(header, format=2).to_json())
+    with pytest.raises(LedgerError, match=f"{name} must be"):
+        Header.from_json(json.dumps(written | {name: value}))
