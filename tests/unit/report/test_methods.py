@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from compared_ledgers import header, ids, ledger_file
+from tuning_ledgers import MISLED, SETTLED, made
 
 from dualrs.certificates.multiscale import multiscale as multiscale_radii
 from dualrs.certificates.rule import concluded
@@ -203,3 +204,11 @@ def test_one_sigma_has_one_method(tmp_path):
 def test_unknown_method_is_refused_with_those_there_are(file, name):
     with Ledger.open(file) as ledger, pytest.raises(BadSetting, match=r"sigma-0\.25"):
         methods(ledger, [name])
+
+
+def test_the_votes_of_a_cascade_are_counted_where_some_stages_pass_and_others_do_not(tmp_path):
+    """The stages then differ in their answers: a pass is one more."""
+    path = made(tmp_path / "run.ledger", [[MISLED, SETTLED]] * 20 + [[SETTLED, SETTLED]] * 20, rule="cascade-0.6")
+    with Ledger.open(path) as ledger:
+        found = methods(ledger)
+    assert found["cascade-0.6"].votes_per_input.tolist() == [2 * 100 + 2 * 400] * 20 + [100 + 400] * 20
