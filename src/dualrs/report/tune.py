@@ -275,6 +275,7 @@ def _passing(form: Form) -> int:
     return sum(confidence > 0 for confidence in form.confidences)
 
 
-def _simplicity(form: Form) -> tuple[int, int, tuple[float, ...], tuple[float, ...]]:
-    """What sorts the simpler first: fewer stages that may pass, fewer thresholds, smaller numbers."""
-    return _passing(form), sum(t != MAJORITY for t in form.thresholds), form.confidences, form.thresholds
+def _simplicity(form: Form) -> tuple[int, int, int, tuple[float, ...], tuple[float, ...]]:
+    """What sorts the simpler first: fewer stages that may pass, fewer thresholds, fewer and smaller numbers."""
+    said = len(form.confidences) + len(form.thresholds)
+    return _passing(form), sum(t != MAJORITY for t in form.thresholds), said, form.confidences, form.thresholds
