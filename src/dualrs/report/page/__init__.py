@@ -7,9 +7,7 @@ library would weigh more than 500 inputs with their images.
 
 import base64
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib import resources
 from string import Template
@@ -18,20 +16,9 @@ from typing import Any
 import numpy as np
 
 from dualrs.certificates import spell_seed
-from dualrs.errors import BadTable
 from dualrs.report.accuracy import abstention, average_certified_radius, certified, certified_accuracy
-from dualrs.report.diagnostics import FixedRadii, compare_sigmas, p_a, slack
-from dualrs.report.gallery import (
-    BY_CORE,
-    FLAGS,
-    LIMITED_BY_STAGE,
-    Image,
-    Why,
-    class_name,
-    explain_votes,
-    thumbnail,
-    top_classes,
-)
+from dualrs.report.diagnostics import FixedRadii
+from dualrs.report.gallery import BY_CORE, FLAGS, LIMITED_BY_STAGE, Image, class_name, thumbnail, top_classes
 from dualrs.report.methods import (
     ENVELOPE,
     NO_METHOD,
@@ -39,93 +26,19 @@ from dualrs.report.methods import (
     envelope,
     envelope_radii,
     fixed_sigmas,
-    methods,
     own_method,
 )
-from dualrs.storage.header import Header
-from dualrs.storage.ledger import Ledger
-from dualrs.storage.results import Results, read_sampled
-from dualrs.storage.verify import Report, silent
+from dualrs.report.page.run import Pictures, Run, read_run
+from dualrs.storage.results import Results
 from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import RADII, round_down
 
-MOST_INPUTS = 1000  # of a gallery; more make a page that no browser likes
 _DECIMALS = 4
 _OF_SOME_KINDS = (BY_CORE, LIMITED_BY_STAGE)  # filters that most runs have no use for
 
 Json = dict[str, Any]
 
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A ledger as the page shows it; what its votes do not allow is None, and ``notes`` says what is missing."""
-
-    name: str
-    header: Header
-    methods: Mapping[str, Derived]
-    whys: Sequence[Why]
-    fixed: FixedRadii | None
-    slack: Floats | None
-    p_a: Floats
-    notes: tuple[str, ...]
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Of which dataset, and which of its inputs, the run is about."""
-        return self.header.dataset_fingerprint, *(why.id for why in self.whys)
-
-    @property
-    def step(self) -> int:
-        """How many inputs there are for each one in the gallery."""
-        return math.ceil(len(self.whys) / MOST_INPUTS)
-
-    @property
-    def shown(self) -> Sequence[Why]:
-        """The inputs of the gallery."""
-        return self.whys[:: self.step]
-
-
-@dataclass(frozen=True)
-class Pictures:
-    """The images of a run's inputs by id, and the names of their classes; a note where there are none."""
-
-    images: Mapping[str, Image]
-    names: Sequence[str] | None = None
-    note: str = ""
-
-
-def read_run(ledger: Ledger, name: str, report: Report = silent) -> Run:
-    """Everything that the page says about a ledger, from its votes."""
-    header = ledger.header
-    sampled = read_sampled(ledger)
-    if not len(sampled.ids):
-        raise BadTable(f"no input of {ledger.path} has a certificate yet; the command that began it goes on")
-    notes = []
-    fixed = routed = None
-    if header.looks:
-        notes.append(
-            "The best sigma, the regret and the slack of the routing need votes up to a fixed n; this run is adaptive: "
-            "it stopped where its certificates needed no more."
-        )
-    elif header.scheme.routes:
-        routed = slack(header.scheme.rule("paper").certify(sampled.votes, header.alpha))
-        if sampled.complete.all():
-            fixed = compare_sigmas(sampled, header.alpha)
-        else:
-            notes.append(
-                "The best sigma and the regret of the routing need the votes of every sigma: `dualrs certify "
-                "--all-votes`."
-            )
-    return Run(
-        name=name,
-        header=header,
-        methods=methods(ledger, report=report),
-        whys=explain_votes(sampled, header.own_rule, header.alpha),
-        fixed=fixed,
-        slack=routed,
-        p_a=p_a(sampled),
-        notes=tuple(notes),
-    )
+__all__ = ["Pictures", "Run", "read_run", "write_page"]
 
 
 def write_page(runs: Sequence[Run], pictures: Sequence[Pictures], *, command: str, version: str) -> str:

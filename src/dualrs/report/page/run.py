@@ -1,0 +1,93 @@
+"""Run: what the page says about a ledger.
+
+Enters: a ledger. Leaves: its methods, why each input has its radius, the diagnostics of the routing, and what its votes
+do not allow.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dualrs.errors import BadTable
+from dualrs.report.diagnostics import FixedRadii, compare_sigmas, p_a, slack
+from dualrs.report.gallery import Image, Why, explain_votes
+from dualrs.report.methods import Derived, methods
+from dualrs.storage.header import Header
+from dualrs.storage.ledger import Ledger
+from dualrs.storage.results import read_sampled
+from dualrs.storage.verify import Report, silent
+from dualrs.theory.bounds import Floats
+
+MOST_INPUTS = 1000  # of a gallery; more make a page that no browser likes
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A ledger as the page shows it; what its votes do not allow is None, and ``notes`` says what is missing."""
+
+    name: str
+    header: Header
+    methods: Mapping[str, Derived]
+    whys: Sequence[Why]
+    fixed: FixedRadii | None
+    slack: Floats | None
+    p_a: Floats
+    notes: tuple[str, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Of which dataset, and which of its inputs, the run is about."""
+        return self.header.dataset_fingerprint, *(why.id for why in self.whys)
+
+    @property
+    def step(self) -> int:
+        """How many inputs there are for each one in the gallery."""
+        return math.ceil(len(self.whys) / MOST_INPUTS)
+
+    @property
+    def shown(self) -> Sequence[Why]:
+        """The inputs of the gallery."""
+        return self.whys[:: self.step]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """The images of a run's inputs by id, and the names of their classes; a note where there are none."""
+
+    images: Mapping[str, Image]
+    names: Sequence[str] | None = None
+    note: str = ""
+
+
+def read_run(ledger: Ledger, name: str, report: Report = silent) -> Run:
+    """Everything that the page says about a ledger, from its votes."""
+    header = ledger.header
+    sampled = read_sampled(ledger)
+    if not len(sampled.ids):
+        raise BadTable(f"no input of {ledger.path} has a certificate yet; the command that began it goes on")
+    notes = []
+    fixed = routed = None
+    if header.looks:
+        notes.append(
+            "The best sigma, the regret and the slack of the routing need votes up to a fixed n; this run is adaptive: "
+            "it stopped where its certificates needed no more."
+        )
+    elif header.scheme.routes:
+        routed = slack(header.scheme.rule("paper").certify(sampled.votes, header.alpha))
+        if sampled.complete.all():
+            fixed = compare_sigmas(sampled, header.alpha)
+        else:
+            notes.append(
+                "The best sigma and the regret of the routing need the votes of every sigma: `dualrs certify "
+                "--all-votes`."
+            )
+    return Run(
+        name=name,
+        header=header,
+        methods=methods(ledger, report=report),
+        whys=explain_votes(sampled, header.own_rule, header.alpha),
+        fixed=fixed,
+        slack=routed,
+        p_a=p_a(sampled),
+        notes=tuple(notes),
+    )
