@@ -171,7 +171,7 @@ def test_the_very_votes_of_the_tuning_have_no_guarantee(dualrs, tuned, folder):
         assert "but its numbers were chosen by these votes on 5 of the inputs, which it does not cover" in out
     assert "the rule of the run is cascade-0.6, chosen by some of its votes" in out
     assert dualrs("report", "run.ledger", "-o", "page.html")[0] == 0
-    assert '<tr class=bare><th scope="row">cascade, votes pass below 0.6' in (folder / "page.html").read_text()
+    assert re.search(r'<tr class=bare><th scope="row">[^<]*votes pass below 0\.6', (folder / "page.html").read_text())
 
 
 def test_a_panel_keeps_the_record_too(dualrs, tuned):
