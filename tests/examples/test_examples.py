@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +50,27 @@ def test_the_quickstart_certifies_draws_and_needs_no_network(tmp_path):
         "socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse\n"
     )
     recipe = str(ROOT / "recipes" / "quickstart.toml")
-    out = run(tmp_path, "-m", "dualrs", "certify", recipe, "--inputs", "0:6", "--n", "200", PYTHONPATH=str(tmp_path))
-    assert "cifar10/subset · rule fusion" in out
-    assert "drew c.png" in run(
-        tmp_path, "-m", "dualrs", "show", "runs/quickstart.ledger", "--picture", "c.png", PYTHONPATH=str(tmp_path)
-    )
+    words = re.search(r"^METHODS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    few = ("--inputs", "0:6", "--n", "200")
+
+    def dualrs(*words):
+        return run(tmp_path, "-m", "dualrs", *words, PYTHONPATH=str(tmp_path))
+
+    assert "sampled 6 inputs" in dualrs("panel", recipe, "-o", "runs", *few)
+    shown = dualrs("compare", "runs/quickstart.ledger", "--methods", words)
+    assert all(f"│ {name} " in shown for name in words.split(","))
+    assert "drew c.png" in dualrs("figure", "accuracy", "runs/quickstart.ledger", "--methods", words, "-o", "c.png")
     assert (tmp_path / "c.png").stat().st_size > 10_000
+
+
+def test_first_lines_of_the_readme_run_as_they_are(tmp_path):
+    """And print what is shown; other processors may round otherwise and change a vote or two."""
+    snippet, shown = re.search(r"```python\n(import dualrs\n.*?)```\n```\n(.*?)```", README, re.DOTALL).groups()
+    out = run(tmp_path, "-c", snippet)
+    radius = r"(?<=radius )[\d.]+"
+    assert re.sub(radius, "R", out) == re.sub(radius, "R", shown)
+    ours, theirs = ([float(r) for r in re.findall(radius, text)] for text in (out, shown))
+    assert ours == pytest.approx(theirs, abs=0.01)
 
 
 def test_wrapping_works_as_the_readme_says(trained):

@@ -13,7 +13,9 @@ from dualrs.votes import Stream
 
 # What decides no vote of a network that both runs have. Pixels and ids are in the fingerprint of the dataset, so its
 # name may differ; an earlier run with more votes begins with those of this one.
-_FREE_TO_DIFFER = ("scheme", "rule", "alpha", "n", "sigmas", "sigma_e", "models", "identity", "dataset", "votes")
+_FREE_TO_DIFFER = (
+    "scheme", "rule", "alpha", "n", "sigmas", "sigma_e", "confidences", "models", "identity", "dataset", "votes",
+)  # fmt: skip
 
 
 def reusable(
