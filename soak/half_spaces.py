@@ -84,9 +84,9 @@ class Problem:
     def draw(self, plan: SamplingPlan, coupling: str, trials: int, rng: Generator) -> DualVotes:
         """Votes of every stream of every trial, each to its last look."""
         sigmas = (self.sigma_e, *self.sigmas)
-        models = [_Reader(m, s) for m, s in zip((self.router, *self.experts), sigmas, strict=True)]
+        models = [Reader(m, s) for m, s in zip((self.router, *self.experts), sigmas, strict=True)]
         if coupling == "antithetic":
-            models = [models[0], *(_Reader(m.steps, m.sigma, -1) for m in models[1:])]
+            models = [models[0], *(Reader(m.steps, m.sigma, -1) for m in models[1:])]
         if coupling in ("shared", "antithetic"):
             groups = [list(range(len(models)))]
         else:
@@ -102,8 +102,8 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class _Reader:
-    """A model that reads noise of its sigma, or the negative of it."""
+class Reader:
+    """A model that reads noise of its sigma, or the negative of it; what votes are drawn for."""
 
     steps: Steps
     sigma: float
@@ -112,11 +112,11 @@ class _Reader:
 
 def draw_alone(steps: Steps, sigma: float, answers: int, plan: SamplingPlan, trials: int, rng: Generator) -> Votes:
     """Votes of one model on noise of its own."""
-    return draw_together([_Reader(steps, sigma)], [answers], plan, trials, rng)[0]
+    return draw_together([Reader(steps, sigma)], [answers], plan, trials, rng)[0]
 
 
 def draw_together(
-    readers: Sequence[_Reader], answers: Sequence[int], plan: SamplingPlan, trials: int, rng: Generator
+    readers: Sequence[Reader], answers: Sequence[int], plan: SamplingPlan, trials: int, rng: Generator
 ) -> list[Votes]:
     """Votes of several models on the same copies, a row for each trial."""
     cuts = np.unique([r.sign * cut / r.sigma for r in readers for cut in r.steps.cuts])

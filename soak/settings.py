@@ -5,60 +5,25 @@ Leaves: settings that draw trials and count false certificates. A twin is a rule
 raised until they do harm where a rule has a factor in hand (see tests/validity); it must be caught.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from unittest.mock import patch
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from dualrs.certificates import Certificates, predict, predict_dual
 from dualrs.certificates.aces import aces
 from dualrs.certificates.multiscale import multiscale
 from dualrs.schemes import AcesVotes, DualVotes, rule
 from dualrs.theory import looks as theory
-from dualrs.theory.looks import planned_looks
-from dualrs.votes import SamplingPlan
-from soak.cascades import CASCADES, Cascade
+from soak.cascades import CASCADES
 from soak.edges import Spot
 from soak.half_spaces import COUPLINGS, Problem, searched_radius
 from soak.problems import OTHER, PLACED, Maker, Shares, hostile_coin_toss, tied_candidates, tied_classes
+from soak.setting import FIXED, LOOKS, Errors, Setting, Votes, false_claims
+from soak.staged_settings import staged_settings
 from soak.stops import STOPS, by_the_policy, fine, straddling
-
-Errors = Callable[[int, Generator], int]  # number of trials, randomness -> how many claim falsely
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A rule in a situation; ``weight`` is its share of trials, 1 for most."""
-
-    rule: str
-    what: str
-    alpha: float
-    make: Callable[[], Errors]
-    weight: float = 1.0
-    twin: bool = False
-
-
-@dataclass(frozen=True)
-class Votes:
-    """How votes are drawn: at a fixed n, or at looks."""
-
-    name: str
-    alpha: float
-    n: int
-    looks: tuple[int, ...] = ()
-
-    def plan(self, n0: int = 1) -> SamplingPlan:
-        """The plan for so many selection votes."""
-        return SamplingPlan(n0, self.n, self.looks)
-
-
-# At n = 268 a fair coin is taken for a loaded one as often as the levels .1, .08 and .05 allow.
-FIXED = (Votes("n 268", 0.1, 268), Votes("n 1,000", 0.01, 1000), Votes("n 10,000", 0.001, 10_000))
-LOOKS = (Votes("looks to 400", 0.1, 400, (100, 200, 400)), Votes("looks to 1,000", 0.01, 1000, planned_looks(1000)))
 
 SHARES = {
     "cohen": Shares(1, 1, 1, 1),
@@ -91,7 +56,8 @@ THRESHOLD = 0.5  # of ACES
 def all_settings(seed: int) -> list[Setting]:
     """Every setting; the same seed gives the same ones in the same order."""
     rng = np.random.default_rng([seed, 0])
-    return [*_two_stages(rng), *_one_stage(rng), *_policy(rng), *_cascades(rng), *_aces(rng), *_predict(rng), *_twins()]
+    two = [*_two_stages(rng), *_one_stage(rng), *_policy(rng), *_cascades(rng), *_aces(rng), *_predict(rng), *_twins()]
+    return [*two, *staged_settings(rng, MOST)]  # last, so that the others keep their votes
 
 
 def _near(rng: Generator) -> float:
@@ -122,7 +88,7 @@ def _dual(
             drawn = problem.draw(votes.plan(problem.n0), coupling, trials, rng)
             versions = STOPS[stop](drawn, rng)
             found = (rule(name).certify(v, factor * votes.alpha) for v in versions)
-            return int(np.logical_or.reduce([_false(f, problem) for f in found]).sum())
+            return int(np.logical_or.reduce([false_claims(f, problem) for f in found]).sum())
 
         return errors
 
@@ -145,9 +111,9 @@ def _cohen(case: str, votes: Votes, near: float, factor: float = 1.0, shares: bo
         def errors(trials: int, rng: Generator) -> int:
             drawn = problem.draw(votes.plan(problem.n0), "apart", trials, rng).experts[0]
             if shares:
-                return int(_false(rule("cohen").certify(drawn, factor * votes.alpha), problem).sum())
+                return int(false_claims(rule("cohen").certify(drawn, factor * votes.alpha), problem).sum())
             with patch.object(theory, "shares", np.ones):
-                return int(_false(rule("cohen").certify(drawn, votes.alpha), problem).sum())
+                return int(false_claims(rule("cohen").certify(drawn, votes.alpha), problem).sum())
 
         return errors
 
@@ -179,7 +145,7 @@ def _driven(name: str, case: str, coupling: str, target: str, candidates: int, n
         def errors(trials: int, rng: Generator) -> int:
             drawn = problem.draw(votes.plan(problem.n0), coupling, trials, rng)
             taken = by_the_policy(drawn.experts[0] if name == "cohen" else drawn, rule(name), votes.alpha, wanted)
-            return int(_false(rule(name).certify(taken, votes.alpha), problem).sum())
+            return int(false_claims(rule(name).certify(taken, votes.alpha), problem).sum())
 
         return errors
 
@@ -200,7 +166,7 @@ def _cascade(case: str, stages: int, votes: Votes, near: float, factor: float = 
 
         def errors(trials: int, rng: Generator) -> int:
             drawn = problem.draw(votes.plan(problem.n0), trials, rng)
-            return int(_false(Certificates.conclude(multiscale(drawn, factor * votes.alpha)), problem).sum())
+            return int(false_claims(Certificates.conclude(multiscale(drawn, factor * votes.alpha)), problem).sum())
 
         return errors
 
@@ -226,7 +192,7 @@ def _with_core(case: str, coupling: str, votes: Votes, near: float, factor: floa
             drawn = problem.draw(votes.plan(problem.n0), coupling, trials, rng)
             core = np.tile(np.eye(problem.classes, dtype=np.int64)[OTHER], (trials, 1))
             both = AcesVotes(drawn.router, drawn.experts[0], core, (THRESHOLD,))
-            return int(_false(aces(both, factor * votes.alpha, THRESHOLD), problem).sum())
+            return int(false_claims(aces(both, factor * votes.alpha, THRESHOLD), problem).sum())
 
         return errors
 
@@ -291,9 +257,3 @@ def _checked(maker: Maker, shares: Shares, votes: Votes, candidates: int, near: 
     problem = maker(Spot(votes.plan(), factor * votes.alpha), shares, candidates, near)
     assert abs(searched_radius(problem) - problem.radius) < 1e-8, "the closed form of the radius is wrong"
     return problem
-
-
-def _false(found: Certificates, problem: Problem | Cascade) -> NDArray[np.bool_]:
-    """Which trials name a class with a radius above the true one, or name a class other than the predictor's."""
-    wrong = (found.prediction != problem.label) | (found.radius > problem.radius)
-    return np.asarray(~found.abstained & wrong)

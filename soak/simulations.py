@@ -18,9 +18,10 @@ from rich.console import Console
 from scipy.stats import binom
 
 from soak.report import Clock, Report, Settings, bar
-from soak.settings import Errors, Setting, all_settings
+from soak.setting import Errors, Setting
+from soak.settings import all_settings
 
-TRIALS = 40_000_000
+TRIALS = 52_000_000
 AT_ONCE = 10_000  # trials a task
 TWIN = 10_000  # trials at least, so that a small campaign proves it too
 FALSE_ALARM = 1e-6

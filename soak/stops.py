@@ -34,7 +34,7 @@ def at_random(votes: DualVotes, rng: Generator) -> list[DualVotes]:
 
     def cut(model: Votes, may_be_left_out: NDArray[np.bool_]) -> Votes:
         least = np.where(may_be_left_out, 0, 1)
-        return _cut_at(model, rng.integers(least, looks + 1, size=trials))
+        return cut_at(model, rng.integers(least, looks + 1, size=trials))
 
     experts = tuple(cut(e, chosen != i) for i, e in enumerate(votes.experts))
     return [DualVotes(cut(votes.router, np.zeros(trials, dtype=np.bool_)), experts)]
@@ -43,7 +43,7 @@ def at_random(votes: DualVotes, rng: Generator) -> list[DualVotes]:
 def at_the_first_false_claim(votes: DualVotes, rng: Generator) -> list[DualVotes]:
     """Whatever stop makes the claim false: all streams at one look, for each look, and some stops at random."""
     looks = range(1, len(votes.router.plan.looks) + 1)
-    together = [DualVotes(_cut_at(votes.router, k), tuple(_cut_at(e, k) for e in votes.experts)) for k in looks]
+    together = [DualVotes(cut_at(votes.router, k), tuple(cut_at(e, k) for e in votes.experts)) for k in looks]
     return together + [at_random(votes, rng)[0] for _ in range(_MORE)]
 
 
@@ -54,7 +54,7 @@ STOPS: dict[str, Stopped] = {
 }
 
 
-def _cut_at(votes: Votes, looks: int | NDArray[np.int64]) -> Votes:
+def cut_at(votes: Votes, looks: int | NDArray[np.int64]) -> Votes:
     """The votes of one model up to a number of looks, the same for all trials or one for each."""
     reached = np.arange(len(votes.plan.looks)) < np.reshape(looks, (-1, 1))
     if votes.segments is None:
