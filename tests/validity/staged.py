@@ -108,7 +108,7 @@ class Staged:
                 continue
             end = begin + failing(role, self.plan)
             fails, begin = (begin <= chance) & (chance < end), end
-            pool = self._alone(m, int(1.6 * trials), rng)
+            pool = self._alone(m, int(1.6 * trials) + 1000, rng)
             failed = failed_rows(pool, role)
             order = np.empty(trials, dtype=np.int64)
             for kind in (True, False):
@@ -175,7 +175,8 @@ def own_boundaries(levels, thresholds, rest=PASS, plan=FIXED, radius=0.5):
     """
     made = []
     for m, ((level, _), limit) in enumerate(zip(levels, thresholds, strict=True)):
-        last, near = m == len(levels) - 1, (limit or 0.5) + 0.08 + 0.03 * m  # so that sigmas fall
+        last, apart = m == len(levels) - 1, 0.07 if plan.adaptive else 0.03  # so that sigmas fall
+        near = (limit or 0.5) + 0.08 + apart * m
         level = level / 2 if last and limit is None else level
         made.append(_answering(limit or 0.5, level, near, radius, plan, OTHER if last else rest))
     stages, sigmas, roles = zip(*made, strict=True)
