@@ -111,6 +111,7 @@ def _accuracy(opened: "dict[str, Ledger]", path: Path, title: str, names: str | 
     from dualrs.report.methods import methods, own_method
 
     found: dict[str, Results] = {}
+    fixed: list[str] = []
     chosen: list[str] | None
     for label, ledger in opened.items():
         if names:
@@ -120,7 +121,9 @@ def _accuracy(opened: "dict[str, Ledger]", path: Path, title: str, names: str | 
         for method in methods(ledger, chosen).values():
             curve = method.title if len(opened) == 1 else f"{label}, {method.name}" if names else label
             found[curve] = method.results
-    draw_accuracy(found, path, title)
+            fixed += [curve] * (method.sigma is not None)
+    # Fixed sigmas are what other methods are measured by.
+    draw_accuracy(found, path, title, behind=fixed if len(fixed) < len(found) else ())
 
 
 def _best_sigma(opened: "dict[str, Ledger]", path: Path, title: str, _: str | None) -> None:

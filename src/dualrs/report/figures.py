@@ -4,7 +4,7 @@ Enters: results with labels, or what `diagnostics` and `gallery` measured, by na
 format of its suffix.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
@@ -28,22 +28,26 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")  # told apart by the colour-blind too
+_GREYS = ("#b0b0b0", "#808080", "#404040")
 _DASHES = ("-", "--", ":", "-.")  # tell curves apart where the colours come again
 _SUFFIXES = (".png", ".svg", ".pdf")
 _SIZE = (6.4, 4.0)
 
 
-def draw_accuracy(methods: Mapping[str, Results], path: Path, title: str = "") -> None:
-    """Draw certified accuracy against radius, one exact step curve per method."""
+def draw_accuracy(methods: Mapping[str, Results], path: Path, title: str = "", *, behind: Collection[str] = ()) -> None:
+    """Draw certified accuracy against radius, one exact step curve per method; those ``behind`` in thin grey."""
     furthest = max((float(r.radius.max(initial=0.0)) for r in methods.values()), default=0.0)
+    pens, greys = _pens(), cycle((grey, dash) for dash in _DASHES for grey in _GREYS)
     with _picture(path, title) as axes:
-        for (name, results), (colour, dash) in zip(methods.items(), _pens(), strict=False):  # pens never end
+        for name, results in methods.items():
+            colour, dash = next(greys if name in behind else pens)
+            width = 1.0 if name in behind else 1.8
             # What counts at radius 0 alone is a line at the very left.
             jumps = np.unique(np.concatenate([[0.0], results.radius[results.correct & (results.radius > 0)]]))
             accuracy = 100 * certified_accuracy(results, jumps.tolist())
             # certified up to and including its own radius, and not beyond
             axes.step(
-                [*jumps, furthest * 1.05], [*accuracy, 0.0], where="pre", color=colour, ls=dash, lw=1.8, label=name
+                [*jumps, furthest * 1.05], [*accuracy, 0.0], where="pre", color=colour, ls=dash, lw=width, label=name
             )
         axes.set_xlim(0, furthest * 1.05 or 1)
         axes.set_ylim(0, 100)
