@@ -23,7 +23,7 @@ FORMS = {
 }
 
 
-def worst(rule, n, count=600, seed=0):
+def worst(rule, n, count=400, seed=0):
     """The largest error over many points, under the worst dependence at each."""
     tables, points = rule.tables(n), placed_points(rule, n, count, np.random.default_rng(seed))
     return max(worst_error(tables, point, rule.thresholds, n) for point in points)

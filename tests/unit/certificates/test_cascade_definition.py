@@ -13,7 +13,7 @@ from dualrs.votes import SamplingPlan, Votes
 SIGMAS = (1.0, 0.6, 0.5, 0.25)
 FIXED = SamplingPlan(9, 60)
 LOOKS = SamplingPlan(9, 400, (100, 200, 400))
-ROWS = 40
+ROWS = 24
 
 
 def random_stage(rng, sigma, common, plan, classes, passes):
