@@ -57,7 +57,7 @@ def all_settings(seed: int) -> list[Setting]:
     """Every setting; the same seed gives the same ones in the same order."""
     rng = np.random.default_rng([seed, 0])
     two = [*_two_stages(rng), *_one_stage(rng), *_policy(rng), *_cascades(rng), *_aces(rng), *_predict(rng), *_twins()]
-    return [*two, *staged_settings(rng, MOST)]  # last, so that the others keep their votes
+    return [*two, *staged_settings(rng, MOST)]  # last, so that the others keep their seeds
 
 
 def _near(rng: Generator) -> float:
