@@ -16,7 +16,7 @@ from dualrs.certificates import Certificates, Rule
 from dualrs.certificates.selection import demand_one_look
 from dualrs.errors import BadSetting, BadTable, UnusableVotes
 from dualrs.report.accuracy import certified_accuracy
-from dualrs.schemes import ORACLE, CascadeVotes, rule
+from dualrs.schemes import ORACLE, CascadeVotes, Form, rule
 from dualrs.schemes.scheme import sigma_method
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
@@ -125,6 +125,8 @@ class _Source:
         try:
             return scheme.rule(name)
         except BadSetting as unknown:
+            if Form.parse(name) is not None:  # whose own words say what does not fit
+                raise
             raise BadSetting(f"there is no method {name!r}; {path} has {', '.join(self.names)}") from unknown
         except UnusableVotes as unfit:
             raise self._of_another_kind(name, rule(name).reads) from unfit

@@ -5,7 +5,7 @@ Rule `cascade` is ours, `multiscale` that of Jeong and Shin 2023 for the same pr
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, final
+from typing import Any, ClassVar, Generic, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +61,14 @@ class CascadeVotes(Stages[Votes]):
             raise UnusableVotes("the experts must have votes for the same inputs and classes")
 
 
-def cascade_rule(name: str) -> Rule[CascadeVotes] | None:
-    """Rule `cascade` in the form of a name such as ``cascade-0.4``, or one of `MULTISCALES`; None for another name."""
-    form = Form.parse(name)
+def cascade_rule(name: str, kind: Several[Any] | None = None) -> Rule[CascadeVotes] | None:
+    """Rule `cascade` in the form of a name such as ``cascade-0.4``, or one of `MULTISCALES`; None for another name.
+
+    A form that does not fit a kind of run is refused. Without one, it needs as many votes as two stages, the fewest.
+    """
+    form, stages = Form.parse(name), 2 if kind is None else len(kind.sigmas)
+    if form is not None and kind is not None:
+        form.check(stages, kind.confidences)
     if form is None:
         return MULTISCALES.get(name)
     return Rule(
@@ -71,7 +76,7 @@ def cascade_rule(name: str) -> Rule[CascadeVotes] | None:
         f"cascade, no router{form.words}",
         CascadeVotes,
         concluded(lambda votes, alpha: cascade(form.stages(votes.experts), alpha, form.thresholds)),
-        lambda alpha: float(ErrorBudget(alpha).cascade(2)[0].lower),  # of two stages, which ask least
+        lambda alpha: float(ErrorBudget(alpha).cascade(stages)[0].lower),
         lambda votes, found, alpha: _drawn(votes, alpha, form),
         outlook=lambda heard, alpha: cascade(heard.falling, alpha, form.thresholds),
         helpful=lambda votes, alpha: helpful_stages(votes, alpha, form),
@@ -227,15 +232,17 @@ class Cascade(Several[CascadeVotes]):
 
     def _own_rule(self, name: str | None) -> Rule[CascadeVotes]:
         """Rule `cascade` in any form that fits, or `multiscale`."""
-        found = cascade_rule(name or CASCADE)
+        found = cascade_rule(name or CASCADE, self)
         if found is None or not found.guaranteed:
             raise BadSetting(
                 f"rule {name!r} does not fit several sigmas without a router; use {CASCADE}, cascade-0.4 (votes may "
                 f"pass) or {MULTISCALE}"
             )
-        if found.form is not None:
-            found.form.check(len(self.sigmas), self.confidences)
         return found
+
+    def rule(self, name: str) -> Rule[CascadeVotes]:
+        """A rule of cascades, or that of one of its sigmas alone."""
+        return cascade_rule(name, self) or super().rule(name)
 
     def derivable(self, own: str) -> list[str]:
         """Each sigma alone, and the cascades."""

@@ -233,10 +233,8 @@ class Dual(Several[DualVotes]):
 
     def rule(self, name: str) -> Rule[DualVotes]:
         """A rule for two stages, or one that reads the experts alone."""
-        found = cascade_rule(name)
+        found = cascade_rule(name, self)
         if found is not None:
-            if found.form is not None:
-                found.form.check(len(self.sigmas), self.confidences)
             return found.through(DualVotes, lambda votes: CascadeVotes(votes.experts))
         return super().rule(name)
 
