@@ -8,7 +8,6 @@ Seconds are those of one run on one machine, side by side; every ratio is agains
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +15,13 @@ from rich.console import Console
 from torch import nn
 
 from benchmarks.engine import Row, convolutional
-from dualrs import DualSmoothed, Smoothed
-from dualrs.certificates.multiscale import multiscale
+from dualrs import Cascade, DualSmoothed, Smoothed
 from dualrs.data.sources import open_dataset
 from dualrs.models.hardware import keep_memory
 from dualrs.pipeline.networks import Networks
-from dualrs.sampling.collect import Input, Progress, collect
-from dualrs.sampling.noise import NoiseSource
-from dualrs.theory.budget import ErrorBudget
-from dualrs.votes import Purpose, SamplingPlan, Tally, Votes
+from dualrs.sampling.collect import Progress
 
-SIGMAS, SIGMA_E, ALPHA, N, N0 = (0.25, 0.5, 1.0), 1.0, 0.001, 10_000, 100
+SIGMAS, SIGMA_E, N = (0.25, 0.5, 1.0), 1.0, 10_000
 Images = NDArray[np.uint8]
 Job = Callable[[Images, Callable[[Progress], None]], object]
 
@@ -80,16 +75,19 @@ def cost_of_a_certificate(rounds: int = 5, few: int = 2, many: int = 25) -> list
     one = Smoothed(classifier, 0.5)
     dual = DualSmoothed(router, classifier, SIGMAS, SIGMA_E)
     apart = DualSmoothed(router, classifier, SIGMAS, SIGMA_E, share=False)
-    for model in (one, dual):  # preflight, noise tables
+    stages = Cascade(classifier, SIGMAS)
+    for model in (one, dual, stages):  # preflight, noise tables
         model.certify(spread[0], n=300)
     fixed = {
         "standard, sigma 0.5": Meter(lambda x, p: one.certify(x, n=N, progress=p)),
-        "Multiscale": Meter(lambda x, p: cascade(classifier, x, p)),
+        "Multiscale": Meter(lambda x, p: stages.certify(x, n=N, rule="multiscale", progress=p)),
+        "cascade": Meter(lambda x, p: stages.certify(x, n=N, progress=p)),
         "dual, rule paper, copies not shared": Meter(lambda x, p: apart.certify(x, n=N, rule="paper", progress=p)),
         "dual, rule paper": Meter(lambda x, p: dual.certify(x, n=N, rule="paper", progress=p)),
         "dual, rule fusion": Meter(lambda x, p: dual.certify(x, n=N, rule="fusion", progress=p)),
     }
     adaptive = {
+        "cascade, adaptive": Meter(lambda x, p: stages.certify(x, n=N, budget="adaptive", progress=p)),
         "standard, adaptive": Meter(lambda x, p: one.certify(x, n=N, budget="adaptive", progress=p)),
         "dual, rule paper, adaptive": Meter(
             lambda x, p: dual.certify(x, n=N, rule="paper", budget="adaptive", progress=p)
@@ -114,52 +112,6 @@ def cost_of_a_certificate(rounds: int = 5, few: int = 2, many: int = 25) -> list
         )
         for name, meter in (fixed | adaptive).items()
     ]
-
-
-def cascade(classifier: nn.Module, images: Images, report: Callable[[Progress], None]) -> list[Votes]:
-    """Multiscale as it samples by itself: the largest sigma first, the next one only where it goes down."""
-    going = np.arange(len(images))
-    total, stages = Progress(), []
-    for sigma in sorted(SIGMAS, reverse=True):
-        votes = sampled(classifier, sigma, images[going], partial(add, report, total, total.votes))
-        stages.append(votes)
-        level = ErrorBudget(ALPHA).multiscale().upper
-        down = votes.upper(votes.selection.argmax(axis=1), level) < 0.5
-        going = going[down]
-        if not len(going):
-            break
-    multiscale(stages[:1], ALPHA)  # the arithmetic, for its share of the time
-    return stages
-
-
-def sampled(classifier: nn.Module, sigma: float, images: Images, report: Callable[[Progress], None]) -> Votes:
-    """All votes at one sigma."""
-    model = Smoothed(classifier, sigma)
-    model.engine.prepare(images[0])
-    plan, done = SamplingPlan(N0, N), dict[str, Tally]()
-
-    def finish(input_id: str, tally: Tally, seconds: float) -> None:
-        done[input_id] = tally
-
-    inputs = [Input(str(i), image) for i, image in enumerate(images)]
-    collect(
-        model.engine,
-        inputs,
-        model.scheme.policy(plan, model.rule(), ALPHA),
-        plan,
-        NoiseSource(Purpose.TRIAL, 0),
-        finish=finish,
-        report=report,
-    )
-    votes = model.scheme.gather([done[i.id] for i in inputs], plan)
-    assert isinstance(votes, Votes), "one sigma"
-    return votes
-
-
-def add(report: Callable[[Progress], None], total: Progress, before: int, progress: Progress) -> None:
-    """Report what one stage adds to what the stages before it had."""
-    total.votes = before + progress.votes
-    report(total)
 
 
 def growth() -> list[Row]:
