@@ -55,8 +55,9 @@ def certify(
     Stop it at any time; run the same command again to resume. The ledger refuses another model, other data or other
     settings.
 
-    Example: `dualrs certify --router net.py:router --classifier net.py:classifier --sigmas 0.25,0.5,1.0
-    --sigma-e 1.0 --data net.py:test -o run.ledger`
+    Example: `dualrs certify --classifier net.py:classifier --sigmas 0.25,0.5,1.0 --data net.py:test -o run.ledger`
+
+    With a router, add `--router net.py:router --sigma-e 1.0`; for one noise level, give `--sigma 0.5` instead.
     """
     loaded = _load(recipe, networks, data, votes, engine)
     if ledger is None:
