@@ -95,13 +95,19 @@ def test_penalty_needs_no_ledger(dualrs, folder):
 def test_several_ledgers_are_several_curves(dualrs, ledger, monkeypatch):
     from dualrs.report import figures
 
-    drawn = {}
-    monkeypatch.setattr(figures, "draw_accuracy", lambda methods, path, title: drawn.update(methods))
+    drawn, grey = {}, []
+
+    def draw(methods, path, title, *, behind):
+        drawn.update(methods)
+        grey[:] = behind
+
+    monkeypatch.setattr(figures, "draw_accuracy", draw)
     assert dualrs("figure", "accuracy", f"weak={ledger}", f"strong={ledger}")[0] == 0
     assert list(drawn) == ["weak", "strong"]
     drawn.clear()
     assert dualrs("figure", "accuracy", f"a={ledger}", f"b={ledger}", "--methods", "sigma-0.1,paper")[0] == 0
     assert list(drawn) == ["a, sigma-0.1", "a, paper", "b, sigma-0.1", "b, paper"]
+    assert grey == ["a, sigma-0.1", "b, sigma-0.1"]  # what the others are measured by
     drawn.clear()
     assert dualrs("figure", "accuracy", f"a={ledger}", f"b={ledger}", "--methods", "sigma-0.1, b/paper")[0] == 0
     assert list(drawn) == ["a, sigma-0.1", "b, sigma-0.1", "b, paper"]

@@ -169,7 +169,7 @@ def test_500_inputs_with_noisy_images_would_stay_below_15_megabytes(tmp_path):
 
 
 def test_of_very_many_inputs_the_gallery_shows_some_and_says_so(path, monkeypatch):
-    monkeypatch.setattr(page, "MOST_INPUTS", 15)
+    monkeypatch.setattr(page.run, "MOST_INPUTS", 15)
     shown = data_of(text_of(run_of(path)))["runs"][0]
     assert shown["inputs"] == 40
     assert [entry["index"] for entry in shown["gallery"]] == list(range(0, 40, 3))
