@@ -1,6 +1,6 @@
 # make quickstart   set up, sample the bundled problem, and compare every way to certify it
 # make test         set up and run the tests
-# make test-quick   set up and run the tests that take no time, for the inner loop
+# make test-quick   set up and run the tests that take little time, for the inner loop: under a minute
 # make check        set up and check format, lint and types
 # make bench        set up and print the benchmarks as ratios
 # make soak         set up and run an hour of kills, damaged files and simulations
@@ -21,8 +21,7 @@ test: .venv/ready
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test-quick: .venv/ready
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder -m "not slow" \
-		--ignore tests/scale --ignore tests/faults --ignore tests/browser --ignore tests/pipeline
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder -m "not slow"
 
 check: .venv/ready
 	$(BIN)/ruff format --check .

@@ -1,5 +1,48 @@
+from pathlib import Path
+
 import pytest
 import torch
+
+TESTS = Path(__file__).parent
+
+# What `make test-quick` leaves out, besides tests with the marker: what kills, trains, simulates, or takes many votes.
+SLOW = (
+    "browser",
+    "conformance/test_every_denoiser.py",
+    "conformance/test_every_scheme.py",
+    "conformance/test_round_trips.py",
+    "examples",
+    "faults",
+    "pipeline",
+    "property",
+    "scale",
+    "unit/certificates/test_cascade_definition.py",
+    "unit/cli/test_cli_report.py",
+    "unit/cli/test_cli_router.py",
+    "unit/cli/test_cli_status.py",
+    "unit/cli/test_cli_tune.py",
+    "unit/cli/test_cli_without_torch.py",
+    "unit/jobs",
+    "unit/models/test_hub.py",
+    "unit/policy/test_adaptive_policy.py",
+    "unit/sampling/test_compiled.py",
+    "unit/sampling/test_shared_copies.py",
+    "unit/sampling/test_validity_through_the_engine.py",
+    "unit/smoothed",
+    "unit/storage/test_lease.py",
+    "unit/storage/test_ledger_faults.py",
+    "unit/test_sample.py",
+    "unit/training/test_base.py",
+    "unit/training/test_loop.py",
+    "unit/training/test_processes.py",
+    "validity",
+)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if any(item.path.is_relative_to(TESTS / place) for place in SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True, scope="session")
