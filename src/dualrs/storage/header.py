@@ -81,8 +81,10 @@ class Header:
                 raise BadSetting(
                     f"where sigmas are assigned, a router votes and no classifier; got {self.scheme.classes} classes"
                 )
-        elif not 1 <= self.scheme.classes <= MOST_CLASSES:
-            raise BadSetting(f"a run needs classes, and at most {MOST_CLASSES:,}, got {self.scheme.classes}")
+        elif not 1 <= self.scheme.classes <= max(self.scheme.streams.values()) <= MOST_CLASSES:
+            raise BadSetting(
+                f"a run needs classes, with their confidences at most {MOST_CLASSES:,}, got {self.scheme.classes}"
+            )
         if not self.scheme.certifies and self.rule != self.scheme.name:
             raise BadSetting(f"a run of kind {self.scheme.name} has no rule, got {self.rule!r}")
         if self.votes not in (NEEDED, ALL):

@@ -154,6 +154,10 @@ def test_plan_and_streams():
         {"sigmas": (0.5, -1.0)},
         {"classes": 0},
         {"classes": -1},
+        {"classes": (1 << 20) + 1},
+        {"classes": 1 << 19, "confidences": (0.3, 0.4)},  # pairs of class and bin are columns too
+        {"confidences": (0.4, 0.3)},
+        {"confidences": (0.4, 1.0)},
         {"rule": "labels", "classes": 0},
         {"rule": "assigned"},
         {"rule": "assigned", "classes": -1},
