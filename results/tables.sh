@@ -14,7 +14,9 @@ compare() {  # FOLDER BASELINE OPTIONS...: all ledgers of a folder side by side,
 compare headline tuned/multiscale
 compare headline/seed-1 tuned/multiscale
 for model in tuned off-the-shelf; do
-    dualrs figure accuracy "headline/$model.ledger" --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion \
+    dualrs compare "headline/$model.ledger" --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade \
+        --baseline cascade -o "headline/against-cascade-$model.md"
+    dualrs figure accuracy "headline/$model.ledger" --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade \
         -o "headline/accuracy-$model.png"
 done
 for figure in best-sigma radius-sigma p-a; do dualrs figure "$figure" headline/tuned.ledger -o "headline/$figure.png"; done
