@@ -48,6 +48,16 @@ def aces_page(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def cascade_page(tmp_path_factory):
+    """A page of a committed run without a router, and that run."""
+    with Ledger.open(Path(__file__).parents[2] / "results" / "cascade" / "calibration.ledger") as ledger:
+        run = read_run(ledger, "calibration")
+    page = tmp_path_factory.mktemp("cascade") / "report.html"
+    page.write_text(write_page([run], [Pictures({})], command="dualrs report", version="0"), encoding="utf-8")
+    return page, run
+
+
+@pytest.fixture(scope="session")
 def chromium(tmp_path_factory):
     program = find()
     if program is None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dualrs.report.gallery import BY_CORE, FLAGS, WRONG
+from dualrs.report.gallery import BY_CORE, FLAGS, LIMITED_BY_STAGE, WRONG
 
 CARDS = "document.querySelectorAll('#cards button')"
 TIP = "document.querySelector('#accuracy-chart .tip')"
@@ -47,7 +47,7 @@ def test_diagnostics_are_drawn(browser):
     assert browser.evaluate("document.querySelectorAll('[data-diagnostic=regret] path').length") == 2
 
 
-@pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag != BY_CORE])
+@pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag not in (BY_CORE, LIMITED_BY_STAGE)])
 def test_filters_show_just_their_inputs(browser, report, flag):
     _, (run, _) = report
     browser.click(f"#filters button[data-flag='{flag}']")
@@ -138,4 +138,21 @@ def test_a_run_with_a_core_network_says_who_answers(chromium, aces_page):
     assert "Selector votes at sigma 0.5" in text
     assert "entropy above 1" in text
     assert f"Core network, without noiseclass {why.core}" in text
+    assert chromium.errors == []
+
+
+def test_a_cascade_says_which_stage_limits_it(chromium, cascade_page):
+    page, run = cascade_page
+    chromium.errors.clear()
+    chromium.open(page)
+    chromium.wait("document.querySelectorAll('#accuracy-chart path').length > 0")
+    chromium.click(f"#filters button[data-flag='{LIMITED_BY_STAGE}']")
+    shown = chromium.evaluate(f"[...{CARDS}].map((b) => b.dataset.input)")
+    assert shown == [why.id for why in run.whys if LIMITED_BY_STAGE in why.flags][: len(shown)]
+    assert shown
+    chromium.click(f"#cards button[data-input='{shown[0]}']")
+    text = chromium.evaluate("document.querySelector('#why').textContent")
+    why = next(why for why in run.whys if why.id == shown[0])
+    assert why.reason() in text
+    assert f"Class votes at sigma {why.certificate.rival:g}" in text
     assert chromium.errors == []
