@@ -43,7 +43,7 @@ def cascade(stages: Sequence[B], alpha: float, thresholds: Sequence[float | None
     of minus infinity, so it may be left unsampled for any reason. Thresholds and what passes are fixed before the
     estimation votes, as the rule itself.
     """
-    limits = [*thresholds, *[None] * (len(stages) - len(thresholds))]
+    limits = of_every_stage(thresholds, len(stages))
     if any(a.sigma <= b.sigma for a, b in pairwise(stages)):
         raise UnusableVotes("the stages of a cascade come in the order of falling sigmas")
     if any(c is not None and not MAJORITY <= c < 1 for c in limits):
@@ -69,6 +69,11 @@ def cascade(stages: Sequence[B], alpha: float, thresholds: Sequence[float | None
         rivals=STAGE,
         doubt=Outcome.STAGE_UNDECIDED,
     )
+
+
+def of_every_stage(thresholds: Sequence[float | None], stages: int) -> list[float | None]:
+    """The threshold of each of so many stages, given those of the first; None where none is said."""
+    return [*thresholds, *[None] * (stages - len(thresholds))]
 
 
 def chosen_class(stages: Sequence[Bounds], thresholds: Sequence[float | None]) -> Indices:

@@ -67,10 +67,10 @@ def cascade_rule(name: str, kind: Several[Any] | None = None) -> Rule[CascadeVot
     A form that does not fit a kind of run is refused. Without one, it needs as many votes as two stages, the fewest.
     """
     form, stages = Form.parse(name), 2 if kind is None else len(kind.sigmas)
-    if form is not None and kind is not None:
-        form.check(stages, kind.confidences)
     if form is None:
         return MULTISCALES.get(name)
+    if kind is not None:
+        form.check(stages, kind.confidences)
     return Rule(
         form.name,
         f"cascade, no router{form.words}",

@@ -8,7 +8,7 @@ than half. The last stage goes by plain majority unless it has a number of its o
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dualrs.certificates.cascade import MAJORITY
+from dualrs.certificates.cascade import MAJORITY, of_every_stage
 from dualrs.errors import BadSetting
 from dualrs.votes import Votes
 
@@ -64,7 +64,7 @@ class Form:
 
     def limits(self, stages: int) -> list[float | None]:
         """The threshold of each of so many stages; None where none is said."""
-        return [*self.thresholds, *[None] * (stages - len(self.thresholds))]
+        return of_every_stage(self.thresholds, stages)
 
     def check(self, stages: int, confidences: Sequence[float]) -> None:
         """Refuse a form that does not fit a run of so many stages whose votes tell these confidences."""
