@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from dualrs.errors import BadCheckpoint, BadImage, BadModel, BadSetting, Unreachable, first_line
 from dualrs.extras import need
 from dualrs.models.denoise import Sigma, per_image
+from dualrs.models.trial import demand_finite
 
 BETA_SCHEDULES = ("linear", "scaled_linear", "squaredcos_cap_v2")
 PREDICTION_TYPES = ("epsilon", "v_prediction", "sample")
@@ -196,8 +197,9 @@ def _read_unet(folder: Path) -> nn.Module:
             f"{folder} has no weights in safetensors; dualrs opens no pickle (.bin), so let diffusers save it anew "
             "with safe_serialization=True, or download the safetensors"
         )
+    diffusers = need_diffusers()  # not below, where its absence would be taken for a fault of the weights
     try:
-        unet, found = need_diffusers().UNet2DModel.from_pretrained(
+        unet, found = diffusers.UNet2DModel.from_pretrained(
             folder, use_safetensors=True, local_files_only=True, torch_dtype=torch.float32, output_loading_info=True
         )
     except Exception as error:  # of many kinds: cut short, not safetensors, other shapes, a config that builds nothing
@@ -211,6 +213,7 @@ def _read_unet(folder: Path) -> nn.Module:
             f"or of another shape, the first of them {astray[0]}"
         )
     network: nn.Module = unet
+    demand_finite(dict(network.named_parameters()), folder)
     return network
 
 

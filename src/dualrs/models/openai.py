@@ -1,11 +1,16 @@
 """OpenAI's diffusion checkpoints, the two denoisers of the paper, turned into diffusers networks as they are loaded.
 
-Enters: cifar10_uncond_50M_500K.pt of improved-diffusion or 256x256_diffusion_uncond.pt of guided-diffusion. Leaves: a
-`DiffusionDenoiser` with the same function, in float32. Only names differ, and the order of channels in attention:
-theirs is head by head, each head's queries, keys and values together; diffusers keeps the three apart.
+Enters: cifar10_uncond_50M_500K.pt of improved-diffusion or 256x256_diffusion_uncond.pt of guided-diffusion, or another
+network of their shape. Leaves: a `DiffusionDenoiser` with the same function, in float32. Only names differ, and the
+order of channels in attention: theirs is head by head, each head's queries, keys and values together; diffusers keeps
+the three apart.
+
+Names and shapes do not tell the number of heads, their order and the noise schedule. So a file is either known by its
+checksum, or these are said, as in FILE.pt?heads=4&schedule=cosine, and the denoiser is tried.
 """
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +19,7 @@ from torch import Tensor, nn
 
 from dualrs.errors import BadCheckpoint
 from dualrs.models.diffusion import DiffusionDenoiser, NoiseSchedule, need_diffusers
+from dualrs.models.trial import demand_finite, demand_restores
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,9 @@ class Layout:
     residual_resampling: bool  # by residual blocks, as in guided-diffusion, not by convolutions
     dropout: float
     schedule: NoiseSchedule
+    said: str  # the same settings as one says them
+    thirds: bool = False  # all queries, then all keys, then all values (guided-diffusion's new attention order)
+    sha256: str = ""  # of the published file, where it is known
 
 
 CIFAR10 = Layout(
@@ -43,6 +52,7 @@ CIFAR10 = Layout(
     residual_resampling=False,
     dropout=0.3,
     schedule=NoiseSchedule(num_train_timesteps=4000, beta_schedule="squaredcos_cap_v2", timestep_scale=1000 / 4000),
+    said="heads=4&schedule=cosine",
 )
 IMAGENET = Layout(
     name="256x256_diffusion_uncond.pt",
@@ -55,8 +65,13 @@ IMAGENET = Layout(
     residual_resampling=True,
     dropout=0.0,
     schedule=NoiseSchedule(num_train_timesteps=1000, beta_schedule="linear"),
+    said="head_width=64&schedule=linear",
+    sha256="a37c32fffd316cd494cf3f35b339936debdc1576dad13fe57c42399a5dbc78b1",
 )
 PUBLISHED = (CIFAR10, IMAGENET)
+
+SETTINGS = ("heads", "head_width", "order", "schedule", "steps")  # that can be said, with ? and &
+_SCHEDULES = {"cosine": "squaredcos_cap_v2", "linear": "linear"}
 
 _RESIDUAL = {
     "norm1": "in_layers.0",
@@ -69,19 +84,59 @@ _RESIDUAL = {
 _ATTENTION = {"group_norm": "norm", "to_q": "qkv", "to_k": "qkv", "to_v": "qkv", "to_out.0": "proj_out"}
 
 
-def load_openai(path: str | Path) -> DiffusionDenoiser:
-    """Load one of the paper's two checkpoints; which of them it is, its tensors tell."""
-    state = _read(Path(path).expanduser())
+def load_openai(source: str | Path) -> DiffusionDenoiser:
+    """Load one of the paper's two checkpoints, or one of their shape as FILE.pt?heads=4&schedule=cosine.
+
+    Which of the two it is, its tensors tell; what they cannot tell must be known by the checksum, or said.
+    """
+    name, asked, settings = str(source).partition("?")
+    path = Path(name).expanduser()
+    state = _read(path)
     for layout in PUBLISHED:
         if set(key_map(layout).values()) == set(state):
+            told = _as_said(layout, settings, path) if asked else layout
             try:
-                return convert(state, layout).eval()
+                denoiser = convert(state, told).eval()
             except RuntimeError as error:
                 raise BadCheckpoint(f"{path} has the names of {layout.name}, but tensors of other shapes") from error
+            if asked:
+                demand_restores(denoiser, told.size, source)
+            elif not layout.sha256 or _sha256(path) != layout.sha256:
+                raise BadCheckpoint(
+                    f"{path} has the names of {layout.name}, and is not known by its checksum. The file cannot tell "
+                    "its heads, its order of attention and its noise schedule; say those of its training, as in "
+                    f"'openai:{path}?{layout.said}' (those of {layout.name})"
+                )
+            return denoiser
     raise BadCheckpoint(
         f"{path} is neither {' nor '.join(layout.name for layout in PUBLISHED)}, the checkpoints of OpenAI that dualrs "
         f"converts: its {len(state)} tensors have other names"
     )
+
+
+def _as_said(layout: Layout, settings: str, path: Path) -> Layout:
+    """A layout with the settings that are said; order and steps are the layout's by default."""
+    said = dict(pair.partition("=")[::2] for pair in settings.split("&"))
+    widths = {layout.channels * layout.multipliers[level] for level in (*layout.attention, -1)}
+    try:
+        if set(said) - set(SETTINGS) or "schedule" not in said or ("heads" in said) == ("head_width" in said):
+            raise ValueError("heads or head_width, and schedule, are needed; order and steps may be added")
+        if "heads" in said and (len(widths) > 1 or min(widths) % int(said["heads"])):
+            raise ValueError(f"attention over {sorted(widths)} channels needs head_width, or another number of heads")
+        width = int(said["head_width"]) if "head_width" in said else min(widths) // int(said["heads"])
+        if width < 1 or any(channels % width for channels in widths):
+            raise ValueError(f"heads of {width} channels do not divide {sorted(widths)}")
+        steps = int(said.get("steps", layout.schedule.num_train_timesteps))
+        scale = 1000 / steps  # OpenAI's: of the betas, where they are linear, and of the timesteps
+        betas = {"cosine": (1e-4, 0.02), "linear": (1e-4 * scale, 0.02 * scale)}[said["schedule"]]
+        schedule = NoiseSchedule(steps, _SCHEDULES[said["schedule"]], *betas, timestep_scale=scale)
+        thirds = {"heads": False, "thirds": True}[said.get("order", "heads")]
+    except (ValueError, KeyError, ZeroDivisionError) as error:
+        raise BadCheckpoint(
+            f"{path}: the settings {settings!r} are not understood ({error}); write them as in {layout.said}, with "
+            "schedule=cosine or linear, order=heads or thirds, and steps=1000 or the like"
+        ) from error
+    return replace(layout, head_width=width, thirds=thirds, schedule=schedule)
 
 
 def convert(state: dict[str, Tensor], layout: Layout) -> DiffusionDenoiser:
@@ -172,8 +227,9 @@ def _converted(key: str, theirs: Tensor, layout: Layout) -> Tensor:
     if ".attentions." in module and leaf == "weight" and tensor.ndim == 3:
         tensor = tensor.squeeze(2)  # a convolution of width 1 is a linear layer
     if module.endswith((".to_q", ".to_k", ".to_v")):
+        third = "qkv".index(module[-1])
         heads = tensor.reshape(-1, 3, layout.head_width, *tensor.shape[1:])
-        tensor = heads[:, "qkv".index(module[-1])].flatten(0, 1)
+        tensor = tensor.chunk(3)[third] if layout.thirds else heads[:, third].flatten(0, 1)
     return tensor
 
 
@@ -188,4 +244,10 @@ def _read(path: Path) -> dict[str, Tensor]:
         ) from error
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise BadCheckpoint(f"{path} holds something other than named tensors; download it again")
+    demand_finite(state, path)
     return state
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -12,9 +12,10 @@ from safetensors.torch import load, save
 from torch import Tensor, device, nn
 
 from dualrs.errors import BadCheckpoint, BadSetting
-from dualrs.files import whole_file
+from dualrs.files import write_whole
 from dualrs.models.architectures import build, known
 from dualrs.models.card import Card
+from dualrs.models.trial import demand_finite
 
 
 def save_weights(network: nn.Module, card: Card, path: Path) -> Card:
@@ -23,12 +24,8 @@ def save_weights(network: nn.Module, card: Card, path: Path) -> Card:
     content = save({key: value.detach().cpu().contiguous() for key, value in network.state_dict().items()})
     card = card.model_copy(update={"sha256": hashlib.sha256(content).hexdigest()})
     path.parent.mkdir(parents=True, exist_ok=True)
-    for target, data in (
-        (path, content),
-        (path.with_suffix(".json"), (card.model_dump_json(indent=2) + "\n").encode()),
-    ):
-        with whole_file(target) as file:
-            file.write(data)
+    write_whole(path, content)
+    write_whole(path.with_suffix(".json"), (card.model_dump_json(indent=2) + "\n").encode())
     return card
 
 
@@ -66,9 +63,11 @@ def _read(path: Path) -> tuple[Card, dict[str, Tensor]]:
     if hashlib.sha256(content).hexdigest() != card.sha256:
         raise BadCheckpoint(f"{path} is not the file that its card describes (cut short, or altered); fetch both anew")
     try:
-        return card, load(content)
+        tensors = load(content)
     except SafetensorError as error:
         raise BadCheckpoint(f"{path} is not a safetensors file: {error}") from error
+    demand_finite(tensors, path)
+    return card, tensors
 
 
 def _pour(tensors: dict[str, Tensor], network: nn.Module, path: Path, card: Card, *, assign: bool = False) -> nn.Module:
@@ -77,6 +76,10 @@ def _pour(tensors: dict[str, Tensor], network: nn.Module, path: Path, card: Card
     except RuntimeError as error:
         reason = " ".join(str(error).split())
         raise BadCheckpoint(f"{path} does not fit its card's {card.architecture}: {reason[:300]}") from error
+    if card.classes:
+        network.classes = card.classes  # type: ignore[assignment]
+    if card.sigmas and card.sigma_e is not None:
+        network.routes = card.sigmas, card.sigma_e  # type: ignore[assignment]
     return network.eval()
 
 

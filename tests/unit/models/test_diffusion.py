@@ -528,10 +528,12 @@ def test_folder_that_cannot_be_written_is_refused(tmp_path):
         DiffusionDenoiser(small_unet(), NoiseSchedule()).save(tmp_path / "file")
 
 
-def test_missing_package_is_named(monkeypatch):
+def test_missing_package_is_named(monkeypatch, saved):
+    _, folder = saved
     monkeypatch.setitem(sys.modules, "diffusers", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'dualrs\[diffusion\]'"):
-        NoiseSchedule().alphas_cumprod()
+    for asked in (NoiseSchedule().alphas_cumprod, lambda: load_diffusers(folder)):
+        with pytest.raises(MissingExtra, match=r"pip install 'dualrs\[diffusion\]'"):
+            asked()
 
 
 # The hub

@@ -180,29 +180,39 @@ def test_the_comparison_can_fail(network, sabotage):
 
 
 @pytest.fixture
+def believed(monkeypatch):
+    """Weights drawn from a hash restore nothing; what is compared here is the conversion."""
+    monkeypatch.setattr(openai, "demand_restores", lambda denoiser, size, source: None)
+
+
+@pytest.fixture
 def small_published(monkeypatch):
     monkeypatch.setattr(openai, "PUBLISHED", tuple(SMALL.values()))
 
 
+SAID = {"small_improved": "heads=4&schedule=cosine", "small_guided": "head_width=16&schedule=linear"}
+SAID |= {"improved": "heads=4&schedule=cosine", "guided": "head_width=64&schedule=linear"}
+
+
 @pytest.mark.parametrize("network", SMALL)
-def test_checkpoint_is_recognised_and_loaded(network, small_published, tmp_path):
+def test_checkpoint_is_recognised_and_loaded(network, small_published, believed, tmp_path):
     torch.save(small_checkpoint(network), tmp_path / "any name.pt")
-    denoiser = load_openai(tmp_path / "any name.pt")
+    denoiser = load_openai(f"{tmp_path / 'any name.pt'}?{SAID[network]}")
     assert denoiser.schedule == SMALL[network].schedule
     assert not any(part.training for part in denoiser.modules())
     np.testing.assert_allclose(answer(denoiser, network), ANSWERS[f"{network}_output"], atol=1e-5)
 
 
 @pytest.mark.parametrize("network", ["improved", "guided"])
-def test_published_checkpoint_is_recognised(network, tmp_path):
+def test_published_checkpoint_is_recognised(network, believed, tmp_path):
     """Full shapes that take one number each: a value repeated with stride 0."""
     torch.save({key: torch.zeros(()).expand(shape) for key, shape in SHAPES[network].items()}, tmp_path / "file.pt")
-    assert load_openai(str(tmp_path / "file.pt")).schedule == LAYOUTS[network].schedule
+    assert load_openai(f"{tmp_path}/file.pt?{SAID[network]}").schedule == LAYOUTS[network].schedule
 
 
-def test_weights_in_half_precision_become_float32(small_published, tmp_path):
+def test_weights_in_half_precision_become_float32(small_published, believed, tmp_path):
     torch.save({key: value.half() for key, value in small_checkpoint("small_guided").items()}, tmp_path / "file.pt")
-    denoiser = load_openai(tmp_path / "file.pt")
+    denoiser = load_openai(f"{tmp_path}/file.pt?{SAID['small_guided']}")
     assert {p.dtype for p in denoiser.parameters()} == {torch.float32}
     np.testing.assert_allclose(answer(denoiser, "small_guided"), ANSWERS["small_guided_output"], atol=0.02)
 
@@ -217,6 +227,79 @@ def test_converted_checkpoint_survives_saving(small_published, tmp_path):
     np.testing.assert_array_equal(answer(again, "small_improved"), answer(denoiser, "small_improved"))
 
 
+# What a file cannot tell
+
+
+@pytest.mark.parametrize("network", ["improved", "small_improved"])
+def test_what_is_said_of_a_published_network_is_its_layout(network):
+    assert openai._as_said(LAYOUTS[network], SAID[network], Path("x.pt")) == LAYOUTS[network]
+    assert openai._as_said(IMAGENET, IMAGENET.said, Path("x.pt")) == IMAGENET
+    assert openai._as_said(CIFAR10, CIFAR10.said, Path("x.pt")) == CIFAR10
+
+
+@pytest.mark.parametrize("network", SMALL)
+def test_a_file_of_unknown_checksum_needs_its_settings_said(network, small_published, tmp_path):
+    torch.save(small_checkpoint(network), tmp_path / "file.pt")
+    with pytest.raises(BadCheckpoint, match=r"not known by its checksum.*file\.pt\?head"):
+        load_openai(tmp_path / "file.pt")
+
+
+def test_a_known_checksum_needs_nothing_said(small_published, tmp_path, monkeypatch):
+    path = tmp_path / "file.pt"
+    torch.save(small_checkpoint("small_guided"), path)
+    known = replace(SMALL_GUIDED, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    monkeypatch.setattr(openai, "PUBLISHED", (SMALL_IMPROVED, known))
+    np.testing.assert_allclose(answer(load_openai(path), "small_guided"), ANSWERS["small_guided_output"], atol=1e-5)
+
+
+def test_attention_in_the_new_order_is_said(small_published, believed, tmp_path):
+    state = small_checkpoint("small_guided")
+    thirds_in_place_of_heads(state, 16)
+    torch.save(state, tmp_path / "file.pt")
+    denoiser = load_openai(f"{tmp_path}/file.pt?{SAID['small_guided']}&order=thirds")
+    np.testing.assert_allclose(answer(denoiser, "small_guided"), ANSWERS["small_guided_output"], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "schedule"),
+    [
+        ("schedule=linear", {"beta_start": 2.5e-5, "beta_end": 0.005, "num_train_timesteps": 4000}),
+        ("schedule=linear&steps=2000", {"beta_start": 5e-5, "num_train_timesteps": 2000, "timestep_scale": 0.5}),
+        ("schedule=cosine&steps=1000", {"beta_start": 1e-4, "num_train_timesteps": 1000, "timestep_scale": 1.0}),
+    ],
+)
+def test_other_schedules_are_said(settings, schedule):
+    said = openai._as_said(CIFAR10, f"heads=8&{settings}", Path("x.pt"))
+    assert said.head_width == 32
+    assert {name: getattr(said.schedule, name) for name in schedule} == pytest.approx(schedule)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *("", "heads=4", "schedule=cosine", "heads=4&schedule=cubic", "heads=3&schedule=cosine"),
+        *("heads=4&head_width=16&schedule=cosine", "heads=4&schedule=cosine&order=odd", "heads=four&schedule=cosine"),
+        *("heads=4&schedule=cosine&color=red", "heads=4&schedule=cosine&steps=0", "head_width=24&schedule=cosine"),
+        "heads=0&schedule=cosine",
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, small_published, tmp_path):
+    torch.save(small_checkpoint("small_improved"), tmp_path / "file.pt")
+    with pytest.raises(BadCheckpoint, match=r"settings .* are not understood"):
+        load_openai(f"{tmp_path}/file.pt?{settings}")
+
+
+def test_a_denoiser_that_restores_nothing_is_refused(small_published, tmp_path):
+    torch.save(small_checkpoint("small_guided"), tmp_path / "file.pt")
+    with pytest.raises(BadCheckpoint, match=r"does not restore images: at sigma 0\.25 it is off by"):
+        load_openai(f"{tmp_path}/file.pt?{SAID['small_guided']}")
+
+
+def with_nan(state):
+    state["out.2.bias"][0] = torch.nan
+    return state
+
+
 def without_a_tensor(state):
     del state["out.2.bias"]
     return state
@@ -226,6 +309,7 @@ def without_a_tensor(state):
     ("change", "message"),
     [
         pytest.param(without_a_tensor, "other names", id="a tensor is missing"),
+        pytest.param(with_nan, r"out\.2\.bias holds NaN or infinity", id="not a number"),
         pytest.param(
             lambda s: {**s, "label_emb.weight": torch.zeros(1000, 128)}, "other names", id="class-conditional"
         ),
