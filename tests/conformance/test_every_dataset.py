@@ -116,16 +116,21 @@ def test_it_is_a_dataset_as_it_is(make):
 
 
 class Bright(nn.Module):
-    """Light or dark, for images of any size."""
+    """Light or dark, for images of any size, and as many classes as are wanted."""
+
+    def __init__(self, classes):
+        super().__init__()
+        self.classes = classes
 
     def forward(self, x):
-        mean = x.mean(dim=(1, 2, 3)) - 0.5
-        return torch.stack([-mean, mean], dim=1)
+        mean = x.mean(dim=(1, 2, 3), keepdim=True).flatten(1) - 0.5
+        return torch.cat([-mean, mean, -9 - mean.expand(-1, self.classes - 2)], dim=1)
 
 
 def test_it_is_certified_under_its_ids_with_its_labels(make, tmp_path):
     dataset = make()
-    model = Smoothed(Bright().eval(), 0.25, batch_size=50)
+    classes = len(getattr(dataset, "classes", ())) or 1 + max(dataset.labels or [1])
+    model = Smoothed(Bright(max(classes, 2)).eval(), 0.25, batch_size=50)
     indices = [0, 2, 3]
     sample = certify_dataset(model, dataset, tmp_path / "run.ledger", n=100, n0=10, seed=0, indices=indices)
     assert sample.ids == tuple(dataset.ids[i] for i in indices)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrs.data.cifar10_sources import EXPECTED, HUB, NPM, SHAPE, Splits, find_files, read_files, read_hub, read_npm
-from dualrs.data.dataset import ArrayDataset, Dataset
+from dualrs.data.dataset import ArrayDataset
 from dualrs.data.images import Pixels
 from dualrs.errors import BadData, DualrsError
 
@@ -142,7 +142,8 @@ def load(split: Literal["train", "test"], folder: Path | None = None) -> ArrayDa
         images, labels = _open((folder or store_folder()) / "cifar10", split)
     except BadData as error:
         raise BadData(f"{error}; run: dualrs data cifar10") from error
-    return ArrayDataset(images, labels, ids=[f"{split}/{i:05}" for i in range(len(images))], name=f"cifar10/{split}")
+    ids = [f"{split}/{i:05}" for i in range(len(images))]
+    return ArrayDataset(images, labels, ids=ids, name=f"cifar10/{split}", classes=CLASSES)
 
 
 def subset() -> ArrayDataset:
@@ -160,32 +161,7 @@ def subset() -> ArrayDataset:
     if not intact:
         raise BadData("the subset that comes with dualrs was altered; install dualrs again")
     ids = [f"test/{_STEP * i:05}" for i in range(len(images))]
-    return ArrayDataset(images, labels, ids=ids, name="cifar10/subset")
-
-
-def make_subset(test: Dataset, folder: Path) -> None:
-    """Write the picture of the subset, and the card with its labels, from the full test split."""
-    from PIL import Image
-
-    chosen = range(0, len(test.ids), _STEP)
-    images = np.stack([test.image(i) for i in chosen])
-    assert test.labels is not None, "CIFAR-10 has labels"
-    labels = np.array([test.labels[i] for i in chosen], dtype=np.uint8)
-    digits = "".join(map(str, labels.tolist()))
-    card = {
-        "title": f"CIFAR-10, every {_STEP}th image of the test split",
-        "source": HOME,
-        "citation": "Alex Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
-        "licence": "Its authors state none and ask for the citation above. The licence of dualrs does not cover it.",
-        "layout": f"{_ROWS} rows of {_COLUMNS} tiles of 32 x 32 pixels, RGB, row by row in the order of the test split",
-        "ids": f"test/00000, test/{_STEP:05}, ... test/{chosen[-1]:05}",
-        "classes": CLASSES,
-        "labels": [digits[start : start + _COLUMNS] for start in range(0, len(digits), _COLUMNS)],
-        "sha256": _subset_sha256(images, labels),
-    }
-    grid = images.reshape(_ROWS, _COLUMNS, *SHAPE).transpose(0, 3, 1, 4, 2).reshape(_ROWS * 32, _COLUMNS * 32, 3)
-    Image.fromarray(grid).save(folder / "cifar10-subset.png", optimize=True)
-    (folder / "cifar10-subset.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    return ArrayDataset(images, labels, ids=ids, name="cifar10/subset", classes=CLASSES)
 
 
 def _tiles(grid: Pixels) -> Pixels:

@@ -1,7 +1,7 @@
 """Images that lie encoded (JPEG, PNG) in a folder or a table, and are decoded when they are asked for.
 
-Enters: encoded bytes, one image at a time. Leaves: 8-bit RGB pixels, resized and cropped as the card states. This
-happens before noise is added, so radii are in pixels of the image that leaves here.
+Enters: encoded bytes, one image at a time. Leaves: 8-bit pixels, RGB, or grey where all images are, resized and cropped
+as the card states. This happens before noise is added, so radii are in pixels of the image that leaves here.
 """
 
 import hashlib
@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 
-import numpy as np
-
-from dualrs.data.images import Pixels
+from dualrs.data.images import GREY, Pixels, picture_pixels
 from dualrs.errors import BadImage, BadSetting
 
 
@@ -40,13 +38,13 @@ class Preprocessing:
         steps = (("resize", self.resize), ("crop", self.crop))
         return "".join(f", {name} {pixels}" for name, pixels in steps if pixels is not None)
 
-    def decode(self, content: bytes, name: str) -> Pixels:
-        """Pixels of an encoded image, shape (3, height, width); ``name`` is for complaints."""
+    def decode(self, content: bytes, name: str, *, grey: bool = False) -> Pixels:
+        """Pixels of an encoded image, shape (1 or 3, height, width); ``name`` is for complaints."""
         from PIL import Image, UnidentifiedImageError
 
         try:
             with Image.open(BytesIO(content)) as opened:
-                mode, image = opened.mode, opened.convert("RGB")
+                mode, image = opened.mode, opened.convert("L" if grey else "RGB")
         except Exception as error:  # whatever a decoder makes of a damaged file
             reason = "it is of no known format" if isinstance(error, UnidentifiedImageError) else error
             raise BadImage(f"cannot decode the image {name}: {reason}; restore it or take it out") from error
@@ -63,7 +61,7 @@ class Preprocessing:
                 )
             left, top = (round((side - self.crop) / 2) for side in image.size)
             image = image.crop((left, top, left + self.crop, top + self.crop))
-        return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
+        return picture_pixels(image, name, grey=grey)
 
 
 class EncodedImages(ABC):
@@ -91,8 +89,8 @@ class EncodedImages(ABC):
         return len(self.ids)
 
     def image(self, index: int) -> Pixels:
-        """One image, shape (3, height, width)."""
-        pixels = self.preprocessing.decode(self.content(index), self.ids[index])
+        """One image, shape (3, height, width), or (1, height, width) where all are grey."""
+        pixels = self.preprocessing.decode(self.content(index), self.ids[index], grey=self._grey)
         if self.preprocessing.crop is None and pixels.shape != self._shape:
             raise BadImage(
                 f"the image {self.ids[index]} has shape {pixels.shape}, but {self.ids[0]} has {self._shape}: a network "
@@ -102,7 +100,23 @@ class EncodedImages(ABC):
 
     @cached_property
     def _shape(self) -> tuple[int, ...]:
-        return self.preprocessing.decode(self.content(0), self.ids[0]).shape
+        return self.preprocessing.decode(self.content(0), self.ids[0], grey=self._grey).shape
+
+    @cached_property
+    def _grey(self) -> bool:
+        """Whether all images are grey; of a mixture, all are taken as RGB. The first in colour ends the search."""
+        from PIL import Image
+
+        for index in range(len(self.ids)):
+            try:
+                with Image.open(BytesIO(self.content(index))) as opened:
+                    if opened.mode not in GREY:
+                        return False
+            except (
+                Exception
+            ):  # one that cannot be read says nothing of the others, and is complained of when it is asked
+                continue
+        return True
 
     @property
     def card(self) -> dict[str, str]:
@@ -113,7 +127,7 @@ class EncodedImages(ABC):
             "classes": f"{len(self.classes):,}" if self.labels is not None else "no labels",
             "resize": "none" if resize is None else f"shorter side to {resize} pixels, bicubic",
             "crop": "none" if crop is None else f"central {crop} x {crop} pixels",
-            "colours": "RGB, 8 bits a channel",
+            "colours": f"{'grey' if self._grey else 'RGB'}, 8 bits a channel",
         }
 
     @cached_property

@@ -7,6 +7,7 @@ from dualrs.data.encoded import EncodedImages, Preprocessing
 from dualrs.errors import BadData, BadImage
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+PARTS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"}
 
 
 class ImageFolder(EncodedImages):
@@ -30,6 +31,12 @@ class ImageFolder(EncodedImages):
             raise BadData(
                 f"{self._folder} holds images ({flat[0].name}) beside folders ({folders[0].name}), so it is neither "
                 "class folders nor a flat folder; move one kind away"
+            )
+        parts = [folder for folder, files in zip(folders, by_class, strict=True) if files]
+        if parts and all(p.name.lower() in PARTS for p in parts) and not any(_images(p.iterdir()) for p in parts):
+            raise BadData(
+                f"the folders of {self._folder} are parts of a dataset ({', '.join(p.name for p in parts)}), each with "
+                f"class folders of its own; give one of them: folder:{parts[-1]}"
             )
         if not flat and not any(by_class):
             raise BadData(f"there are no images in {self._folder}, nor in folders of classes inside it")

@@ -2,7 +2,7 @@
 
 import hashlib
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,33 @@ from dualrs.errors import BadImage, InputQuantized
 if TYPE_CHECKING:
     from torch import Tensor
 
+GREY = ("1", "L", "LA")  # modes of Pillow
 LEVELS = 255  # grey levels per unit of pixel value
 
 Pixels = NDArray[np.uint8]  # (inputs, channels, height, width), or one image without the first
 
 
-def as_pixels(images: "Tensor | NDArray[np.generic]") -> Pixels:
-    """Turn one image or a batch, uint8 or float in [0, 1], into 8-bit pixels of shape (inputs, channels, h, w)."""
+def is_picture(image: object) -> bool:
+    """Whether it is an image of Pillow, which is not imported for that."""
+    return hasattr(image, "getbands") and hasattr(image, "convert")
+
+
+def picture_pixels(picture: Any, name: str, *, grey: bool | None = None) -> Pixels:
+    """Pixels of an image of Pillow, (1 or 3, height, width): grey ones have one channel, unless ``grey`` says it."""
+    if picture.mode.startswith(("I", "F")):
+        raise BadImage(f"the image {name} has more than 8 bits a channel ({picture.mode}); save it with 8")
+    grey = picture.mode in GREY if grey is None else grey
+    array = np.asarray(picture.convert("L" if grey else "RGB"))
+    return np.ascontiguousarray(array[None] if grey else array.transpose(2, 0, 1))
+
+
+def as_pixels(images: Any) -> Pixels:
+    """Turn one image or a batch into 8-bit pixels of shape (inputs, channels, h, w).
+
+    An image is a tensor or an array, uint8 or float in [0, 1], or one of Pillow.
+    """
+    if is_picture(images):
+        return picture_pixels(images, "given")[None]
     if not hasattr(images, "dtype"):
         raise BadImage(f"expected a tensor or an array of images, got {type(images).__name__}")
     array = np.asarray(images if isinstance(images, np.ndarray) else _from_torch(images))

@@ -6,9 +6,10 @@ Enters: a reference. Leaves: the dataset; or the same reference with its path ma
 from pathlib import Path
 
 from dualrs.data.dataset import Dataset
-from dualrs.errors import BadRecipe, BadSetting
+from dualrs.errors import BadRecipe, BadSetting, did_you_mean
 from dualrs.references import anchored_object
 
+_CIFAR10 = ("cifar10:train", "cifar10:test", "cifar10:subset")
 FORMS = "cifar10:train, cifar10:test, cifar10:subset, folder:PATH or hub:ID-OR-FOLDER:SPLIT"
 
 
@@ -21,6 +22,14 @@ def anchored_dataset(reference: str, folder: Path) -> str:
     if scheme == "hub" and source and (place := folder / Path(source).expanduser()).is_dir():
         return f"hub:{place}:{split}"
     return anchored_object(reference, folder)
+
+
+def nearest_dataset(reference: str, folder: Path | None = None) -> str:
+    """What was perhaps meant by a reference that names nothing, to end a sentence with."""
+    rest = reference.partition(":")[2]
+    if (folder or Path.cwd()).joinpath(reference).is_dir():
+        return f"; did you mean folder:{reference}?"
+    return did_you_mean(reference, [*_CIFAR10, *(f"{known}:{rest}" for known in ("cifar10", "folder", "hub") if rest)])
 
 
 def open_dataset(
@@ -49,7 +58,8 @@ def _cifar10(split: str, resize: int | None, crop: int | None) -> Dataset:
         case "subset":
             return cifar10.subset()
         case _:
-            raise BadRecipe(f"there is no cifar10:{split}; write cifar10:train, cifar10:test or cifar10:subset")
+            near = did_you_mean(f"cifar10:{split}", _CIFAR10)
+            raise BadRecipe(f"there is no cifar10:{split}; write cifar10:train, cifar10:test or cifar10:subset{near}")
 
 
 def _folder(path: str, resize: int | None, crop: int | None) -> Dataset:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dualrs.data.dataset import ArrayDataset, as_dataset
-from dualrs.errors import BadImage
+from dualrs.errors import BadData, BadImage
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (3, 1, 2, 2), dtype=np.uint8)
 LABELS = [2, 0, 1]
@@ -110,7 +110,6 @@ class Nameless:
     [
         pytest.param([IMAGES, LABELS], "list", id="a list"),
         pytest.param((IMAGES, LABELS, "extra"), "tuple", id="three things"),
-        pytest.param(torch.utils.data.TensorDataset(torch.from_numpy(IMAGES)), "TensorDataset", id="a torch dataset"),
         pytest.param({"images": IMAGES}, "dict", id="a dict"),
         pytest.param(Nameless(), "Nameless", id="a dataset without a name"),
         pytest.param(None, "NoneType", id="nothing"),
@@ -121,3 +120,27 @@ class Nameless:
 def test_other_things_are_refused_by_name(source, kind):
     with pytest.raises(BadImage, match=f"net.py:test is a {kind}; expected a dualrs dataset"):
         as_dataset(source, "net.py:test")
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (["cat", "dog"], "the label 'cat' at 0: labels are class numbers"),
+        ([0, "dog"], "the label 'dog' at 1"),
+        ([0, None], "the label None at 1"),
+        ([0, 0.5], "the label 0.5 at 1"),
+        ([0, -1], "the label -1 at 1"),
+        (np.array([0, np.nan]), "nan"),
+        (np.eye(3)[:2], r"shape \(2, 3\).*give labels.argmax\(1\)"),
+        (torch.eye(3)[:2], r"shape \(2, 3\).*give labels.argmax\(1\)"),
+        (torch.tensor(1), r"shape \(\)"),
+    ],
+)
+def test_labels_that_are_no_class_numbers_are_refused(labels, words):
+    with pytest.raises(BadData, match=words):
+        ArrayDataset(np.zeros((2, 1, 4, 4), np.uint8), labels)
+
+
+def test_whole_numbers_of_any_kind_are_labels():
+    for labels in ([0, 2], (0.0, 2.0), np.array([0, 2], np.uint8), torch.tensor([0, 2]), [np.int64(0), 2]):
+        assert ArrayDataset(np.zeros((2, 1, 4, 4), np.uint8), labels).labels == (0, 2)

@@ -14,10 +14,11 @@ import tarfile
 import datasets
 import numpy as np
 import pytest
+from made_subset import make_subset
 from PIL import Image
 
 from dualrs.data import cifar10, cifar10_sources
-from dualrs.data.cifar10 import Facts, load, make_subset, prepare, store_folder, subset
+from dualrs.data.cifar10 import Facts, load, prepare, store_folder, subset
 from dualrs.data.dataset import ArrayDataset
 from dualrs.errors import BadData, Unreachable
 
