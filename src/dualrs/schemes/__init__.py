@@ -7,7 +7,7 @@ from typing import Any
 from dualrs.certificates import Rule
 from dualrs.errors import BadSetting
 from dualrs.policy import POLICY, read_target
-from dualrs.schemes.aces import Aces, AcesVotes, aces_name, aces_rule
+from dualrs.schemes.aces import Aces, AcesVotes, aces_rule
 from dualrs.schemes.assigned import Assigned
 from dualrs.schemes.cascade import MULTISCALE_RULE, Cascade, CascadeVotes, cascade_rule
 from dualrs.schemes.dual import RULES, Dual, DualVotes, TwoStage, two_stage_rule
@@ -42,7 +42,6 @@ __all__ = [
     "Single",
     "TwoStage",
     "View",
-    "aces_name",
     "read_target",
     "rule",
     "scheme_of",

@@ -8,23 +8,16 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.certificates import ABSTAIN, Certificates, Outcome, Rule
+from dualrs.certificates import ABSTAIN, Certificate, Certificates, Outcome, Rule
 from dualrs.certificates.aces import aces, smoothed_at
 from dualrs.certificates.certificate import CLASS
 from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import both_parts, whole
-from dualrs.schemes.scheme import (
-    Scheme,
-    Seen,
-    View,
-    class_limits,
-    fixed_sigma,
-    sigma_method,
-    undecided,
-)
+from dualrs.schemes.aim import Aim, Move, Shares, but
+from dualrs.schemes.scheme import Scheme, Seen, View, class_limits, sigma_method, undecided
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import round_down
-from dualrs.votes import PLAIN, Counts, SamplingPlan, Stage, Stream, Tally, Votes, Wanted, gather
+from dualrs.votes import PLAIN, Counts, Policy, SamplingPlan, Stage, Stream, Tally, Votes, Wanted, gather
 
 _PREFIX = "aces-"
 
@@ -97,17 +90,13 @@ class Aces(Scheme[AcesVotes]):
     thresholds: tuple[float, ...] = ()
 
     name: ClassVar[str] = "aces"
+    predict_n0: ClassVar[int] = 100
     router_name: ClassVar[str] = "selector"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.sigmas) != 1 or not self.thresholds:
             raise BadSetting("with a core network there are one sigma, of selector and classifier, and thresholds")
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the noise."""
-        return self.sigmas[0]
 
     @property
     def streams(self) -> dict[Stream, int]:
@@ -152,11 +141,17 @@ class Aces(Scheme[AcesVotes]):
         """The sigma alone, and every threshold."""
         return [sigma_method(self.sigma), *map(aces_name, self.thresholds)]
 
-    def rule(self, name: str) -> Rule[AcesVotes]:
-        """The classifier at its sigma alone, or a threshold."""
-        if name == sigma_method(self.sigma):
-            return fixed_sigma(AcesVotes, self.sigma, lambda votes: votes.classifier)
-        return super().rule(name)
+    def predict_policy(self, plan: SamplingPlan, rule: Rule[AcesVotes], alpha: float) -> Policy:
+        """What a certificate needs."""
+        return self.policy(plan, rule, alpha)
+
+    def aims(self, rule: Rule[AcesVotes], claim: Certificate, shares: Shares) -> list[Aim]:
+        """Another class of the classifier, or the core network with another class."""
+        assert rule.parameter is not None, "rule aces has a threshold"
+        others = but(claim.prediction, self.classes)
+        uncertain = range(self.thresholds.index(rule.parameter) + 1, len(self.thresholds) + 1)
+        to_core = Move(Stage.ROUTER, self.sigma, tuple(uncertain)), Move(PLAIN.stage, PLAIN.sigma, others)
+        return [Aim("class", (Move(Stage.CLASS, self.sigma, others),)), Aim("core network", to_core)]
 
     @property
     def route_names(self) -> tuple[str, ...]:

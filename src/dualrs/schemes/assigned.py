@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrs.certificates import ABSTAIN, predict
-from dualrs.policy import whole
 from dualrs.schemes.lesson import Lesson
 from dualrs.theory.bounds import Floats
-from dualrs.votes import Part, Policy, Purpose, SamplingPlan, Stage, Stream, Tally, Votes, gather
+from dualrs.votes import Part, Purpose, SamplingPlan, Stage, Stream, Tally, Votes, gather
 
 
 class Choice(NamedTuple):
@@ -41,10 +40,6 @@ class Assigned(Lesson[Votes]):
     def gather(self, tallies: Sequence[Tally], plan: SamplingPlan) -> Votes:
         """The router's votes."""
         return gather(tallies, Stage.ROUTER, self.sigma_e, len(self.sigmas), plan)
-
-    def wanted(self, plan: SamplingPlan) -> Policy:
-        """All of them."""
-        return lambda tally: iter([whole(plan, self.streams)])
 
     def choice(self, votes: Votes, alpha: float) -> Choice:
         """PREDICT of Cohen et al. on the router alone, hence one test at the whole alpha.

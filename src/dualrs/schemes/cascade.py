@@ -5,12 +5,13 @@ Rule `cascade` is ours, `multiscale` that of Jeong and Shin 2023 for the same pr
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, ClassVar, Generic, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.certificates import Certificates, Outcome, Predictions, Rule, predicted
+from dualrs.certificates import Certificate, Certificates, Outcome, Rule
 from dualrs.certificates.cascade import cascade, sure
 from dualrs.certificates.certificate import Evidence
 from dualrs.certificates.multiscale import multiscale, passed
@@ -18,6 +19,7 @@ from dualrs.certificates.multiscale_authors import multiscale_authors
 from dualrs.certificates.rule import concluded
 from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import Grid, Hopes, Target, both_parts, going_on, next_stage, whole
+from dualrs.schemes.aim import Aim, Move, Shares, likeliest_but
 from dualrs.schemes.form import CASCADE, Form
 from dualrs.schemes.scheme import ORACLE, Seen, View, class_estimation, class_limits, sigma_method, undecided
 from dualrs.schemes.several import Several
@@ -26,7 +28,6 @@ from dualrs.theory.radius import round_down
 from dualrs.votes import Bounds, Part, Policy, SamplingPlan, Stage, Stream, Tally, Votes, Wanted
 
 MULTISCALE, AUTHORS = "multiscale", "multiscale-authors"
-PREDICT_N0 = 100  # selection votes of a prediction
 
 
 def _minus_sigma(bounds: Bounds) -> float:
@@ -159,6 +160,7 @@ class Cascade(Several[CascadeVotes]):
     """Several sigmas, and no router: the noisiest stage that is sure answers."""
 
     name: ClassVar[str] = "cascade"
+    predict_n0: ClassVar[int] = 100
 
     @property
     def streams(self) -> dict[Stream, int]:
@@ -250,21 +252,27 @@ class Cascade(Several[CascadeVotes]):
 
     # Predictions
 
-    def predict_plan(self, n: int, rule: Rule[CascadeVotes], alpha: float) -> SamplingPlan:
-        """With selection votes: a class is named where its certificate would have a radius."""
-        plan = SamplingPlan(PREDICT_N0, n)
-        rule.check(plan, alpha)
-        return plan
-
     def predict_policy(self, plan: SamplingPlan, rule: Rule[CascadeVotes], alpha: float) -> Policy:
         """What a radius above 0 needs."""
         if rule.outlook is None:
             raise BadSetting(f"rule {rule.name} is for certificates; predictions of a cascade go by rule {CASCADE}")
         return lambda tally: self.adaptive(tally, plan, rule, alpha, Grid((0.0,)))
 
-    def predict(self, votes: CascadeVotes, rule: Rule[CascadeVotes], alpha: float) -> Predictions:
-        """The class that the rule certifies, without its radius."""
-        return predicted(rule.certify(votes, alpha))
+    def aims(self, rule: Rule[CascadeVotes], claim: Certificate, shares: Shares) -> list[Aim]:
+        """Another class at one of the stages, and no stage before it that is sure of the certified one."""
+        passing = rule.form.confidences if rule.form else ()
+        every = self.naming(range(self.classes))
+        found: list[Aim] = []
+        before: list[Move] = []
+        for sigma, confidence in zip_longest(sorted(self.sigmas, reverse=True), passing, fillvalue=0.0):
+            at_stage = shares[Stage.CLASS, sigma]
+            likely = [at_stage[list(self.naming([c], confidence))].sum() for c in range(self.classes)]
+            other = likeliest_but(claim.prediction, np.array(likely))
+            answers = Move(Stage.CLASS, sigma, self.naming([other], confidence))
+            found.append(Aim(f"another class at sigma {sigma:g}", (*before, answers)))
+            own = self.naming([claim.prediction], confidence)
+            before.append(Move(Stage.CLASS, sigma, tuple(a for a in every if a not in own)))
+        return found
 
     # Words
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Generic, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.certificates import Certificates, Outcome, Predictions, Rule, predict_dual
+from dualrs.certificates import Certificate, Certificates, Outcome, Predictions, Rule, predict_dual
 from dualrs.certificates.certificate import CLASS, Evidence
 from dualrs.certificates.fusion import fusion, helpful_experts
 from dualrs.certificates.rule import concluded
@@ -16,17 +16,9 @@ from dualrs.certificates.selection import candidate_and_class, top
 from dualrs.certificates.two_stage import nosplit, paper
 from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import Hopes, Target, both_parts, going_on, next_look, whole
+from dualrs.schemes.aim import Aim, Move, Shares, but
 from dualrs.schemes.cascade import CascadeVotes, cascade_rule, cascades_beside
-from dualrs.schemes.scheme import (
-    ORACLE,
-    Seen,
-    View,
-    begin,
-    class_estimation,
-    class_limits,
-    sigma_method,
-    undecided,
-)
+from dualrs.schemes.scheme import ORACLE, Seen, View, begin, class_estimation, class_limits, sigma_method, undecided
 from dualrs.schemes.several import Several
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import round_down
@@ -71,11 +63,6 @@ class DualVotes(TwoStage[Votes]):
             raise UnusableVotes("router and experts must have votes for the same inputs and classes")
 
 
-def _both_stages(votes: DualVotes, found: Certificates, alpha: float) -> NDArray[np.int64]:
-    plan = votes.router.plan
-    return np.full(len(votes), 2 * (plan.n0 + plan.n))
-
-
 def _two_stage(
     name: str,
     radii: Callable[..., object],
@@ -83,10 +70,11 @@ def _two_stage(
     helpful: Callable[[DualVotes, float], NDArray[np.bool_]] | None = None,
 ) -> Rule[DualVotes]:
     def drawn(votes: DualVotes, found: Certificates, alpha: float) -> NDArray[np.int64]:
-        both = _both_stages(votes, found, alpha)
-        if helpful is None or votes.router.plan.adaptive:
+        plan = votes.router.plan
+        both = np.full(len(votes), 2 * (plan.n0 + plan.n))
+        if helpful is None or plan.adaptive:
             return both
-        return np.asarray(both + votes.router.plan.n * helpful(_chosen_only(votes), alpha).sum(axis=0))
+        return np.asarray(both + plan.n * helpful(_chosen_only(votes), alpha).sum(axis=0))
 
     formula, outlook = concluded(radii), radii  # type: ignore[arg-type]
     return Rule(name, f"dual, rule {name}", DualVotes, formula, level, drawn, outlook=outlook, helpful=helpful)  # type: ignore[arg-type]
@@ -250,6 +238,17 @@ class Dual(Several[DualVotes]):
     def predict(self, votes: DualVotes, rule: Rule[DualVotes], alpha: float) -> Predictions:
         """PREDICT on the router, then on the expert it names, each at alpha/2."""
         return predict_dual(votes, alpha)
+
+    def aims(self, rule: Rule[DualVotes], claim: Certificate, shares: Shares) -> list[Aim]:
+        """Another class under the chosen sigma, or a routing to another sigma with another class there."""
+        others = self.naming(but(claim.prediction, self.classes))
+        found = []
+        for number, sigma in enumerate(self.sigmas):
+            classified, routed = Move(Stage.CLASS, sigma, others), Move(Stage.ROUTER, self.sigma_e, (number,))
+            chosen = sigma == claim.sigma_c
+            what = f"class at sigma {sigma:g}" if chosen else f"routing to sigma {sigma:g}"
+            found.append(Aim(what, (classified,) if chosen else (routed, classified)))
+        return found
 
     @property
     def route_names(self) -> tuple[str, ...]:

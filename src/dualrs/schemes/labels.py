@@ -7,13 +7,12 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.policy import whole
 from dualrs.schemes.lesson import Lesson
 from dualrs.schemes.scheme import class_estimation
 from dualrs.theory.bounds import Floats, lower
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import gaussian_radius
-from dualrs.votes import Policy, Purpose, SamplingPlan, Stream, Tally, Votes
+from dualrs.votes import Purpose, SamplingPlan, Stream, Tally, Votes
 
 
 @final
@@ -34,10 +33,6 @@ class Labels(Lesson[tuple[Votes, ...]]):
     def gather(self, tallies: Sequence[Tally], plan: SamplingPlan) -> tuple[Votes, ...]:
         """The class votes, sigma by sigma."""
         return self.gather_experts(tallies, plan)
-
-    def wanted(self, plan: SamplingPlan) -> Policy:
-        """All of them."""
-        return lambda tally: iter([whole(plan, self.streams)])
 
     def radii(self, votes: tuple[Votes, ...], truth: NDArray[np.int64], alpha: float) -> Floats:
         """The radius of the true class at each sigma, (inputs, sigmas); zero where it does not win.

@@ -6,6 +6,7 @@ from typing import ClassVar, TypeVar
 
 from dualrs.certificates import Rule
 from dualrs.errors import BadSetting, UnusableVotes
+from dualrs.policy import whole
 from dualrs.schemes.scheme import Scheme, Seen, View
 from dualrs.votes import Policy, SamplingPlan, Tally, Wanted
 
@@ -21,8 +22,8 @@ class Lesson(Scheme[V]):
     refusal: ClassVar[str]  # why it has no rule
 
     def wanted(self, plan: SamplingPlan) -> Policy:
-        """What an input wants."""
-        raise NotImplementedError
+        """What an input wants: all votes."""
+        return lambda tally: iter([whole(plan, self.streams)])
 
     def needed(self, tally: Tally, plan: SamplingPlan, rule: Rule[V], alpha: float) -> Wanted:
         """Refuse: no rule reads these votes."""

@@ -11,12 +11,13 @@ from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from dualrs.certificates import Certificate, Predictions, Rule, check_predict
+from dualrs.certificates import Certificate, Predictions, Rule, check_predict, predicted
 from dualrs.certificates.cohen import cohen
 from dualrs.certificates.rule import concluded
 from dualrs.certificates.selection import Indices
-from dualrs.errors import BadSetting, UnusableVotes
+from dualrs.errors import BadSetting, UnusableVotes, did_you_mean
 from dualrs.policy import Target, both_parts, whole
+from dualrs.schemes.aim import Aim, Shares
 from dualrs.theory.radius import round_down
 from dualrs.votes import Counts, Part, Policy, Purpose, SamplingPlan, Stage, Stream, Tally, Votes, Wanted, gather
 
@@ -110,6 +111,12 @@ class Scheme(ABC, Generic[V]):
             raise BadSetting(f"sigmas must be different positive numbers, got {self.sigmas}")
 
     @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise, of a kind that has one."""
+        (only,) = self.sigmas
+        return only
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The fields that stand in a header."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -179,9 +186,13 @@ class Scheme(ABC, Generic[V]):
         """The names of all methods that complete votes allow; ``own`` is the rule of the run."""
 
     def rule(self, name: str) -> Rule[V]:
-        """A rule of this name that these votes allow, the run's own or another for comparison."""
+        """A rule of this name that these votes allow: the run's own, another for comparison, or one sigma alone."""
         from dualrs.schemes import rule
 
+        alone = [sigma_method(sigma) for sigma in self.sigmas]
+        if name in alone:
+            number, reads = alone.index(name), self.own_rule().reads
+            return fixed_sigma(reads, self.sigmas[number], lambda votes: self.view(votes).experts[number])
         found = rule(name)
         if found.reads is not self.own_rule().reads:
             own: Any = self.own_rule().reads
@@ -195,11 +206,15 @@ class Scheme(ABC, Generic[V]):
     # Predictions
 
     predict_stages: ClassVar[int] = 1  # tests that share alpha
+    predict_n0: ClassVar[int] = 0  # selection votes, of kinds that predict the class of a certificate
 
     def predict_plan(self, n: int, rule: Rule[V], alpha: float) -> SamplingPlan:
         """How many votes a prediction takes per stage; refuses a plan that could decide nothing."""
-        plan = SamplingPlan(0, n)
-        check_predict(plan, alpha, stages=self.predict_stages)
+        plan = SamplingPlan(self.predict_n0, n)
+        if self.predict_n0:
+            rule.check(plan, alpha)
+        else:
+            check_predict(plan, alpha, stages=self.predict_stages)
         return plan
 
     def predict_policy(self, plan: SamplingPlan, rule: Rule[V], alpha: float) -> Policy:
@@ -207,8 +222,12 @@ class Scheme(ABC, Generic[V]):
         raise BadSetting(f"a model of kind {self.name} is certified, and not asked for predictions: use certify")
 
     def predict(self, votes: V, rule: Rule[V], alpha: float) -> Predictions:
-        """The class of each input without a radius."""
-        raise NotImplementedError
+        """The class of each input without a radius: unless a kind has a test of its own, that of its certificate."""
+        return predicted(rule.certify(votes, alpha))
+
+    def aims(self, rule: Rule[V], claim: Certificate, shares: Shares) -> list[Aim]:
+        """What an attack on a certificate may try, given the shares of the votes at the input."""
+        raise BadSetting(f"a run of kind {self.name} has no certificates to attack")
 
     # Words
 
@@ -268,7 +287,7 @@ def fixed_sigma(reads: type[V], sigma: float, part: Callable[[V], Votes]) -> Rul
 
 def unknown(name: str, known: Sequence[str]) -> BadSetting:
     """A name that no rule has."""
-    return BadSetting(f"unknown rule {name!r}; the rules are {', '.join(known)}")
+    return BadSetting(f"unknown rule {name!r}; the rules are {', '.join(known)}{did_you_mean(name, known)}")
 
 
 def class_estimation(sigma: float) -> Stream:

@@ -1,27 +1,19 @@
 """Several: what kinds of run have in common whose classifier, or an expert each, votes at several sigmas."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self, TypeVar
+from typing import Self, TypeVar
 
-from dualrs.certificates import Rule
 from dualrs.policy import both_parts
-from dualrs.schemes.scheme import Scheme, fixed_sigma, sigma_method
+from dualrs.schemes.scheme import Scheme
 from dualrs.votes import SamplingPlan, Stage, Stream, Tally, Votes, check_confidences, gather
 
 # At which the votes of a cascade may pass, unless a run has others.
 CONFIDENCES = (0.3, 0.4, 0.5, 0.6)
 
 
-class WithExperts(Protocol):
-    """Votes of experts at several sigmas, and perhaps others."""
-
-    @property
-    def experts(self) -> tuple[Votes, ...]:
-        """Sigma by sigma."""
-
-
-V = TypeVar("V", bound=WithExperts)
+V = TypeVar("V")  # votes of experts at several sigmas, ``experts``, and perhaps others
 
 
 @dataclass(frozen=True)
@@ -52,9 +44,8 @@ class Several(Scheme[V]):
         settings = (self.classes, plan, self.confidences)
         return tuple(gather(tallies, Stage.CLASS, sigma, *settings) for sigma in self.sigmas)
 
-    def rule(self, name: str) -> Rule[V]:
-        """A rule of this kind, or that of one of its sigmas alone."""
-        for number, sigma in enumerate(self.sigmas):
-            if name == sigma_method(sigma):
-                return fixed_sigma(self.own_rule().reads, sigma, lambda votes, number=number: votes.experts[number])  # type: ignore[misc]
-        return super().rule(name)
+    def naming(self, classes: Iterable[int], confidence: float = 0.0) -> tuple[int, ...]:
+        """The answers of an expert that name one of some classes and reach a confidence."""
+        bins = len(self.confidences) + 1
+        first = bisect_left(self.confidences, confidence) + 1 if confidence else 0
+        return tuple(c * bins + b for c in classes for b in range(first, bins))

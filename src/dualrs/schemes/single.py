@@ -6,10 +6,11 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from dualrs.certificates import Outcome, Predictions, Rule, predict
+from dualrs.certificates import Certificate, Outcome, Predictions, Rule, predict
 from dualrs.certificates.selection import top
 from dualrs.errors import BadSetting
 from dualrs.policy import Target, both_parts, going_on, next_look, whole
+from dualrs.schemes.aim import Aim, Move, Shares, but
 from dualrs.schemes.scheme import (
     COHEN,
     Scheme,
@@ -18,7 +19,6 @@ from dualrs.schemes.scheme import (
     begin,
     class_estimation,
     class_limits,
-    fixed_sigma,
     sigma_method,
     undecided,
 )
@@ -36,11 +36,6 @@ class Single(Scheme[Votes]):
         super().__post_init__()
         if len(self.sigmas) != 1:
             raise BadSetting(f"a run of kind single has one sigma, got {self.sigmas}")
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the noise."""
-        return self.sigmas[0]
 
     @property
     def streams(self) -> dict[Stream, int]:
@@ -76,12 +71,6 @@ class Single(Scheme[Votes]):
             raise BadSetting(f"rule {name!r} needs a router; a model with one sigma is certified by rule cohen")
         return COHEN
 
-    def rule(self, name: str) -> Rule[Votes]:
-        """The same under either of its names."""
-        if name == sigma_method(self.sigma):
-            return fixed_sigma(Votes, self.sigma, lambda votes: votes)
-        return super().rule(name)
-
     def derivable(self, own: str) -> list[str]:
         """The sigma itself."""
         return [sigma_method(self.sigma)]
@@ -97,6 +86,10 @@ class Single(Scheme[Votes]):
     def predict(self, votes: Votes, rule: Rule[Votes], alpha: float) -> Predictions:
         """PREDICT of Cohen et al."""
         return predict(votes, alpha)
+
+    def aims(self, rule: Rule[Votes], claim: Certificate, shares: Shares) -> list[Aim]:
+        """Any other class."""
+        return [Aim("class", (Move(Stage.CLASS, self.sigma, but(claim.prediction, self.classes)),))]
 
     def reason(self, seen: Seen, class_name: Callable[[int], str]) -> str:
         """The class limits it, or is undecided."""

@@ -1,0 +1,81 @@
+"""What an attack left standing, as a method beside those that it attacked.
+
+Enters: a ledger and the file of a campaign against one of its methods. Leaves: results whose radii are the distances at
+which inputs were really broken: upper bounds, where certificates are lower ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dualrs.errors import BadSetting, BadTable
+from dualrs.report.methods import Derived, methods
+from dualrs.storage.attacks import FORMAT, read_attacks
+from dualrs.storage.ledger import Ledger
+
+_BEGINNING = f'{{"format":"{FORMAT.rpartition(" ")[0]}'.encode()
+
+
+class Campaigns:
+    """Files of attacks, each of which belongs to one of some ledgers."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths, self._used = paths, set[Path]()
+
+    @classmethod
+    def among(cls, paths: Sequence[Path]) -> "tuple[list[Path], Campaigns]":
+        """Other files, and those that begin as one of `dualrs attack` does."""
+        attacks = [path for path in paths if _begins(path)]
+        return [path for path in paths if path not in attacks], cls(attacks)
+
+    def on(self, ledger: Ledger) -> dict[str, Derived]:
+        """What the attacks on a run left standing, by name."""
+        found = {path: attacked(ledger, path) for path in self.paths}
+        own = {path: method for path, method in found.items() if method is not None}
+        self._used |= own.keys()
+        return {method.name: method for method in own.values()}
+
+    def demand_all_used(self) -> None:
+        """Refuse an attack on none of the ledgers."""
+        if other := [path for path in self.paths if path not in self._used]:
+            raise BadSetting(f"{other[0]} is an attack on another run than those given; give its ledger beside it")
+
+
+def _begins(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_BEGINNING)) == _BEGINNING
+    except OSError:
+        return False  # whoever reads it says why not
+
+
+def attacked(ledger: Ledger, path: Path) -> Derived | None:
+    """A method of a ledger, not broken by an attack; None if the attack is on another run.
+
+    An input without a certificate counts as broken; one that was not broken, as far as was searched.
+    """
+    found = read_attacks(path)
+    if found.settings["run"] != ledger.header.fingerprint:
+        return None
+    name = found.settings["method"]
+    certified = methods(ledger, [name])[name]
+    results, rows = certified.results, {row.id: row for row in found}
+    left = [i for i, radius in zip(results.ids.tolist(), results.radius, strict=True) if radius > 0 and i not in rows]
+    if left or not found.settings["bracket"]:
+        what = f"{len(left)} certified inputs were not attacked yet" if left else "it did not search beyond the radii"
+        raise BadTable(f"{path} does not tell how far the inputs of {ledger.path} stand: {what}; run the attack on all")
+    reach = [
+        0.0 if i not in rows else row.searched if (row := rows[i]).upper is None else row.upper
+        for i in results.ids.tolist()
+    ]
+    return Derived(
+        f"{name} attacked",
+        f"{certified.title}, not broken by attack",
+        "none: an upper bound, which another attack may lower",
+        False,
+        replace(results, radius=np.array(reach), plain=None),
+        None,
+        np.zeros(0, dtype=np.int64),
+    )

@@ -1,0 +1,162 @@
+"""The file of an attack: one line of JSON for the campaign, and one for each certificate that was attacked.
+
+Lines are only ever added. A last line that was cut off is dropped when the campaign is resumed.
+"""
+
+import json
+import os
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtrc
+
+from dualrs.certificates import ABSTAIN
+from dualrs.errors import BadTable, ForeignLedger
+
+FORMAT = "dualrs attack 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Attack:
+    """What came of an attack on the certificate of one image.
+
+    ``flipped`` is the class that a verdict finds inside the certified radius, `ABSTAIN` if none. ``upper`` is the
+    distance of the nearest 8-bit image found that is answered with another class, ``answer``; None where the search
+    found none up to ``searched``. ``change`` is that image minus the attacked one, in grey levels, and ``aim`` says
+    which weakness led to it. ``forward`` and ``backward`` count the images that went through networks, and ``votes``
+    those of the smoothed model.
+    """
+
+    id: str
+    prediction: int
+    radius: float
+    flipped: int = ABSTAIN
+    upper: float | None = None
+    answer: int = ABSTAIN
+    aim: str = ""
+    searched: float = 0.0
+    forward: int = 0
+    backward: int = 0
+    votes: int = 0
+    change: NDArray[np.int16] | None = None
+
+    @property
+    def broken(self) -> bool:
+        """Whether the certificate was broken."""
+        return self.flipped != ABSTAIN
+
+    def line(self) -> dict[str, Any]:
+        """The row in plain types."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.change is not None:
+            packed = b64encode(zlib.compress(self.change.astype("<i2").tobytes(), 9)).decode()
+            plain["change"] = {"shape": list(self.change.shape), "levels": packed}
+        return plain
+
+    @classmethod
+    def of_line(cls, plain: dict[str, Any]) -> "Attack":
+        """The row that a line describes."""
+        change = plain["change"]
+        if change is not None:
+            levels = np.frombuffer(zlib.decompress(b64decode(change["levels"])), dtype="<i2")
+            plain = plain | {"change": levels.reshape(change["shape"])}
+        return cls(**plain)
+
+
+@dataclass(frozen=True)
+class Attacks(Sequence[Attack]):
+    """What came of attacks on certificates of level ``alpha``; ``settings`` are those of a campaign, if it was one."""
+
+    rows: tuple[Attack, ...]
+    alpha: float
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Attack:  # type: ignore[override]
+        return self.rows[index]
+
+    @property
+    def broken(self) -> int:
+        """How many certificates were broken."""
+        return sum(row.broken for row in self.rows)
+
+    @property
+    def chance(self) -> float:
+        """The probability of so many broken certificates or more, if each is wrong with probability alpha."""
+        return float(bdtrc(self.broken - 1, len(self), self.alpha)) if self.broken else 1.0
+
+    @property
+    def ratio(self) -> float:
+        """Attacked over certified radius in the median; an image that no attack reached counts as infinitely far."""
+        ratios = [np.inf if row.upper is None else row.upper / row.radius for row in self.rows]
+        return float(np.median(ratios)) if ratios else np.nan
+
+    def __str__(self) -> str:
+        reached = (
+            f"; attacked / certified radius {self.ratio:.2f} in the median" if any(r.searched for r in self) else ""
+        )
+        return f"{self.broken} of {len(self)} certificates broken (chance {self.chance:.3g}){reached}"
+
+
+def read_attacks(path: Path) -> Attacks:
+    """The attacks in a file, less a last line that was cut off."""
+    try:
+        content = path.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        settings, *rest = [json.loads(line) for line in whole.splitlines()]
+        if settings.pop("format") != FORMAT:
+            raise ValueError
+        found = Attacks(tuple(Attack.of_line(line) for line in rest), float(settings["alpha"]), settings)
+    except OSError as error:
+        raise BadTable(f"cannot read the attack {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+        raise BadTable(f"{path} is not a file of `dualrs attack`, or it was altered") from error
+    return found
+
+
+class AttackFile:
+    """A file of an attack that is written line by line; one of the same settings is resumed."""
+
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        self.done: dict[str, Attack] = {}
+        settings = dict(json.loads(json.dumps(settings)))
+        kept = b""
+        if path.exists() and path.stat().st_size:
+            found = read_attacks(path)
+            if found.settings != settings:
+                differ = [k for k in {*found.settings, *settings} if found.settings.get(k) != settings.get(k)]
+                raise ForeignLedger(
+                    f"{path} is an attack with another {', '.join(sorted(differ))}; give another name with -o"
+                )
+            self.done = {row.id: row for row in found}
+            content = path.read_bytes()
+            kept = content[: content.rfind(b"\n") + 1]
+        self._file: IO[bytes] = path.open("r+b" if kept else "wb")
+        self._file.truncate(len(kept))
+        self._file.seek(len(kept))
+        if not kept:
+            self._write({"format": FORMAT} | settings)
+
+    def add(self, row: Attack) -> None:
+        """Keep a row."""
+        self.done[row.id] = row
+        self._write(row.line())
+
+    def _write(self, plain: dict[str, Any]) -> None:
+        self._file.write(json.dumps(plain, separators=(",", ":")).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def __enter__(self) -> "AttackFile":
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._file.close()

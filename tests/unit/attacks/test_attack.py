@@ -1,0 +1,156 @@
+"""Attacks where the truth is known: they find what is there, at the spot where it is, and nothing else."""
+
+import numpy as np
+import pytest
+import torch
+
+from dualrs import Aces, Cascade, DualSmoothed, Smoothed
+from dualrs.attacks import Effort, attack, attacker
+from dualrs.attacks.field import Field
+from dualrs.attacks.pixels import distance, is_inside, rounded_inside, squared_levels
+from dualrs.attacks.search import Search
+from dualrs.errors import BadSetting
+from dualrs.schemes.aim import Aim, Move
+from dualrs.votes import Stage
+from planes import IMAGE, Always, Plane, claim, normal
+
+REACH = 0.5
+QUICK = Effort(steps=10, restarts=2, copies=16, last_copies=32, walk=10, walk_votes=256, votes=200, verdict=2_000)
+
+
+@pytest.fixture(autouse=True)
+def known_verdicts(monkeypatch):
+    """Verdicts have secret seeds; here they are numbers, so that a test that passes once passes always."""
+    seeds = iter(range(1_000, 10**6))
+    monkeypatch.setattr(attacker, "fresh_seed", lambda: next(seeds))
+
+
+def run(model, radius, sigma, **settings):
+    return attack(model, IMAGE, claim(radius, sigma), effort=QUICK, seed=1, **settings)[0]
+
+
+class TestHalfSpace:
+    @pytest.mark.parametrize("hard", [False, True], ids=["gradient", "votes"])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_wins_just_beyond_the_true_radius(self, seed, hard):
+        plane = Plane(normal(seed), REACH, hard=hard)
+        model = Smoothed(plane, sigma=0.25)
+        aim = Aim("class", (Move(Stage.CLASS, 0.25, (1,)),))
+        generator = torch.Generator().manual_seed(seed)
+        slack = 1.15 if hard else 1.01  # votes tell the direction less exactly
+        search = Search(Field(model, generator), Effort(walk=30, walk_votes=2_048), generator)
+        image = torch.from_numpy(IMAGE).float() / 255
+        (places,) = [places for _, places in search.found(image, [aim], slack * REACH)]
+        found = np.stack([rounded_inside(IMAGE, place.numpy(), slack * REACH) for place in places])
+        assert all(is_inside(IMAGE, one, slack * REACH) for one in found)
+        assert (plane.beyond(found / np.float32(255)) > 0).any()
+
+    def test_true_certificate_is_not_broken(self):
+        row = run(Smoothed(Plane(normal(0), REACH), sigma=0.25), REACH, 0.25)
+        assert not row.broken
+        assert row.upper is not None
+        assert REACH < row.upper < 1.2 * REACH
+        assert row.answer == 1
+        assert distance(IMAGE, (IMAGE + row.change).astype(np.uint8)) == row.upper
+
+    @pytest.mark.parametrize("hard", [False, True], ids=["gradient", "votes"])
+    def test_radius_times_1_3_is_found(self, hard):
+        row = run(Smoothed(Plane(normal(0), REACH, hard=hard), sigma=0.25), 1.3 * REACH, 0.25, bracket=False)
+        assert row.flipped == 1
+
+    def test_cost_is_counted(self):
+        row = run(Smoothed(Plane(normal(0), REACH), sigma=0.25), REACH, 0.25, bracket=False)
+        copies = QUICK.restarts * (8 * QUICK.copies + 2 * QUICK.last_copies)
+        assert row.backward == copies
+        assert row.forward == copies + QUICK.votes
+        assert row.votes == 2 * QUICK.votes + QUICK.verdict
+
+
+class TestRouting:
+    """The class under the chosen sigma never changes; the router does at REACH, and names an expert that disagrees."""
+
+    def model(self):
+        router = Plane(normal(1), REACH)
+        return DualSmoothed(router, {0.25: Always(0), 0.5: Always(1)}, sigmas=(0.25, 0.5), sigma_e=0.5)
+
+    def test_routing_boundary_is_the_weak_spot(self):
+        row = run(self.model(), 0.9 * REACH, 0.25)
+        assert not row.broken
+        assert row.aim == "routing to sigma 0.5"
+        assert REACH < row.upper < 1.3 * REACH
+
+    def test_ignored_routing_radius_is_found(self):
+        """As if the certificate were that of the class alone."""
+        assert run(self.model(), 2.0, 0.25, bracket=False).flipped == 1
+
+
+class TestCascade:
+    """The last stage never changes; the noisiest answers another class beyond REACH."""
+
+    def model(self):
+        early = Plane(normal(2), REACH, before=2, beyond=1, answers=3)
+        return Cascade({1.0: early, 0.25: Always(0, 3)}, confidences=())
+
+    def test_an_earlier_stage_is_the_weak_spot(self):
+        # the noisiest stage answers class 2 at the image: thresholds apart, it is what the cascade answers
+        row = attack(self.model(), IMAGE, claim(0.9 * REACH, 1.0, prediction=2), effort=QUICK, seed=1)[0]
+        assert not row.broken
+        assert row.aim == "another class at sigma 1"
+        assert row.answer == 1
+        assert REACH < row.upper < 1.6 * REACH
+
+    def test_ignored_stage_is_found(self):
+        row = attack(self.model(), IMAGE, claim(1.6, 1.0, prediction=2), effort=QUICK, seed=1, bracket=False)[0]
+        assert row.flipped == 1
+
+
+class TestAces:
+    def test_core_network_is_the_weak_spot(self):
+        """The selector is sure before the plane and not beyond it; the core answers another class."""
+
+        class Sure(Plane):
+            def forward(self, x):
+                t = self.beyond(x)
+                return torch.stack([-12 * t.clamp(max=0.0), torch.zeros_like(t)], dim=1)
+
+        model = Aces(Always(0), Always(1), 0.25, (0.35,), selector=Sure(normal(3), REACH))
+        row = run(model, 1.5 * REACH, 0.25, bracket=False)
+        assert row.flipped == 1
+
+
+class TestFalsify:
+    def test_few_broken_ones_are_chance(self):
+        model = Smoothed(Plane(normal(0), REACH), sigma=0.25)
+        rows = attack(model, np.stack([IMAGE, IMAGE]), [claim(REACH / 2, 0.25), claim(1.3 * REACH, 0.25)],
+                      effort=QUICK, seed=1, bracket=False)  # fmt: skip
+        assert rows.broken == 1
+        assert rows.chance == pytest.approx(1 - 0.999**2)
+        assert "1 of 2 certificates broken" in str(rows)
+
+    def test_abstentions_are_left_out(self):
+        model = Smoothed(Always(0), sigma=0.25)
+        silent = model.certify(IMAGE, n=20, n0=5, alpha=0.4)
+        silent = type(silent)(**silent.to_dict() | {"prediction": -1, "outcome": "class undecided"})
+        assert len(attack(model, IMAGE, silent, effort=QUICK)) == 0
+
+    def test_images_and_certificates_must_match(self):
+        with pytest.raises(BadSetting, match="1 certificates for 2 images"):
+            attack(Smoothed(Always(0), sigma=0.25), np.stack([IMAGE, IMAGE]), claim(1.0, 0.25))
+
+
+class TestPixels:
+    def test_distance_is_exact(self):
+        other = IMAGE.copy()
+        other[0, 0, 0] += 3
+        other[0, 1, 1] -= 4
+        assert squared_levels(IMAGE, other) == 25
+        assert distance(IMAGE, other) == 5 / 255
+        assert not is_inside(IMAGE, other, 5 / 255)  # 5/255 rounds down: not even equal
+        assert is_inside(IMAGE, other, np.nextafter(5 / 255, 1))
+
+    @pytest.mark.parametrize("radius", [0.003, 0.01, 0.3, 2.0])
+    def test_rounded_images_stay_inside(self, radius):
+        rng = np.random.default_rng(0)
+        for _ in range(20):
+            moved = IMAGE / 255 + rng.normal(size=IMAGE.shape) * radius / 8
+            assert is_inside(IMAGE, rounded_inside(IMAGE, moved, radius), radius)

@@ -1,0 +1,108 @@
+"""Campaigns on ledgers: which certificates are attacked, resuming, refusals, and the file."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dualrs import Cascade, DualSmoothed, Effort, Sample, Smoothed, attack_ledger, certify_dataset
+from dualrs.data.dataset import ArrayDataset
+from dualrs.errors import BadSetting, BadTable, ForeignLedger
+from dualrs.smoothed import answering
+from dualrs.storage.attacks import read_attacks
+from small import Small
+
+QUICK = Effort(steps=2, restarts=1, copies=4, last_copies=4, walk=1, walk_votes=8, votes=50, verdict=50)
+
+
+@pytest.fixture
+def images():
+    rng = np.random.default_rng(0)
+    return ArrayDataset(rng.integers(0, 256, (6, 1, 6, 6), dtype=np.uint8), labels=[0, 1, 2, 0, 1, 2])
+
+
+@pytest.fixture
+def run(tmp_path, images):
+    """A ledger of a fixed sigma, its model and how to attack it."""
+    model = Smoothed(Small(), sigma=0.1)
+    path = tmp_path / "run.ledger"
+    certify_dataset(model, images, path, n=100, n0=20, seed=1)
+
+    def attacked(out="run.attack", model=model, data=images, **settings):
+        return attack_ledger(model, data, path, tmp_path / out, **{"effort": QUICK, "bracket": False} | settings)
+
+    attacked.path = path
+    attacked.out = tmp_path / "run.attack"
+    return attacked
+
+
+class TestCampaign:
+    def test_attacks_what_is_certified(self, run):
+        certificates = Sample.open(run.path).certify()
+        found = run()
+        assert [row.radius for row in found] == [c.radius for c in certificates if not c.abstained]
+        assert [row.id for row in read_attacks(run.out)] == [row.id for row in found]
+        assert found.broken == 0
+
+    def test_only_some_inputs(self, run):
+        whole = {row.id for row in run("whole.attack")}
+        assert {row.id for row in run(indices={0, 1})} <= whole
+        assert len(read_attacks(run.out)) <= 2
+
+    def test_resumes_after_a_line_that_was_cut_off(self, run):
+        first = run()
+        lines = run.out.read_bytes().splitlines(keepends=True)
+        run.out.write_bytes(b"".join(lines[:2]) + lines[2][:10])
+        again = run()
+        assert [row.id for row in again] == [row.id for row in first]
+        assert run.out.read_bytes().splitlines(keepends=True)[:2] == lines[:2]
+        assert len(run.out.read_bytes().splitlines()) == len(lines)
+
+    def test_other_settings_are_refused(self, run):
+        run()
+        with pytest.raises(ForeignLedger, match="another effort"):
+            run(effort=Effort(steps=1))
+
+    def test_other_network_is_refused(self, run):
+        with pytest.raises(ForeignLedger, match="not the one that voted"):
+            run(model=Smoothed(Small(seed=1), sigma=0.1))
+
+    def test_other_data_are_refused(self, run, images):
+        with pytest.raises(ForeignLedger, match="other data"):
+            run(data=ArrayDataset(np.zeros((6, 1, 6, 6), dtype=np.uint8)))
+
+    @pytest.mark.parametrize(
+        "content", [b"", b"{}\n", b'{"format":"other"}\n', b"\x00\n", b'{"format":"dualrs attack 1"}\n']
+    )
+    def test_other_files_are_refused(self, tmp_path, content):
+        path = tmp_path / "x.attack"
+        path.write_bytes(content)
+        with pytest.raises(BadTable, match="not a file of `dualrs attack`"):
+            read_attacks(path)
+
+    def test_nearest_image_is_kept(self, run, images):
+        found = run(bracket=True)
+        for row, kept in zip(found, read_attacks(run.out), strict=True):
+            assert json.dumps(row.line()) == json.dumps(kept.line())
+            if row.upper is not None:
+                assert np.sqrt((kept.change.astype(np.int64) ** 2).sum()) / 255 == row.upper
+
+
+class TestAnswering:
+    """Which model a method of a run is about."""
+
+    def test_of_a_dual_model(self):
+        dual = DualSmoothed(Small(answers=2), Small(), sigmas=(0.1, 0.2), sigma_e=0.2, confidences=(0.5,))
+        assert answering(dual, "paper") == (dual, "paper")
+        alone, rule = answering(dual, "sigma-0.2")
+        assert (type(alone), alone.sigmas, rule) == (Smoothed, (0.2,), None)
+        assert alone.classifier.module is dual.experts[0.2].module.network
+        stages, rule = answering(dual, "cascade-0.5")
+        assert (type(stages), stages.sigmas, stages.kind.confidences, rule) == (
+            Cascade, (0.1, 0.2), (0.5,), "cascade-0.5",
+        )  # fmt: skip
+
+    def test_method_without_a_model_is_refused(self):
+        dual = DualSmoothed(Small(answers=2), Small(), sigmas=(0.1, 0.2), sigma_e=0.2)
+        with pytest.raises(BadSetting):
+            answering(dual, "multiscale")

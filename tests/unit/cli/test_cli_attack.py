@@ -1,0 +1,101 @@
+"""The command attack, as a user calls it."""
+
+import pytest
+from typer.testing import CliRunner
+
+from dualrs.cli import app
+from dualrs.storage.attacks import read_attacks
+
+run = CliRunner().invoke
+
+NET = """
+import numpy as np
+import torch
+
+torch.manual_seed(0)
+network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 3)).eval()
+images = np.random.default_rng(0).integers(0, 256, (4, 1, 6, 6), dtype=np.uint8)
+data = images, np.array([0, 1, 2, 0])
+"""
+
+
+@pytest.fixture
+def certified(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text(NET)
+    given = ["--classifier", "net.py:network", "--data", "net.py:data"]
+    made = run(app, ["certify", *given, "--sigmas", "0.1,0.2", "--n", "200", "--all-votes", "-o", "run.ledger"])
+    assert made.exit_code == 0, made.output
+    return [*given, "--steps", "3", "--restarts", "1", "--copies", "4"]
+
+
+def test_says_what_held_and_what_it_cost(certified, tmp_path):
+    found = run(app, ["attack", "run.ledger", *certified])
+    assert found.exit_code == 0, found.output
+    assert "cascade: 0 of" in found.output
+    assert "not broken by attack" in found.output
+    assert "images forward" in found.output
+    assert len(read_attacks(tmp_path / "run.cascade.attack")) > 0
+    again = run(app, ["attack", "run.ledger", *certified])
+    assert again.output == found.output
+
+
+def test_another_method_has_a_file_of_its_own(certified, tmp_path):
+    found = run(app, ["attack", "run.ledger", *certified, "--method", "sigma-0.1", "--no-bracket", "--inputs", "0:2"])
+    assert found.exit_code == 0, found.output
+    assert "sigma-0.1: 0 of" in found.output
+    assert (tmp_path / "run.sigma-0.1.attack").exists()
+
+
+def test_broken_certificates_end_with_code_1(certified, monkeypatch):
+    from dualrs.attacks import attacker
+
+    monkeypatch.setattr(attacker, "INSIDE", 1e9)  # sabotage: radii that reach everywhere
+    monkeypatch.setattr(attacker, "is_inside", lambda *given: True)
+    found = run(app, ["attack", "run.ledger", *certified, "--method", "sigma-0.1", "--no-bracket"])
+    assert found.exit_code == 1, found.output
+    assert "not chance" in found.output
+
+
+def test_a_ledger_of_labels_has_nothing_to_attack(certified):
+    made = run(app, ["label", *certified[:4], "--sigmas", "0.1,0.2", "--n", "10", "-o", "labels.ledger"])
+    assert made.exit_code == 0, made.output
+    found = run(app, ["attack", "labels.ledger", *certified])
+    assert found.exit_code != 0
+    assert "nothing to attack" in str(found.exception)
+
+
+class TestBeside:
+    """What an attack left standing, beside what is certified."""
+
+    @pytest.fixture
+    def attacked(self, certified):
+        found = run(app, ["attack", "run.ledger", *certified])
+        assert found.exit_code == 0, found.output
+        return certified
+
+    def test_in_compare(self, attacked):
+        found = run(
+            app, ["compare", "run.ledger", "run.cascade.attack", "--methods", "cascade", "--format", "markdown"]
+        )
+        assert found.exit_code == 0, found.output
+        rows = {line.split("|")[1].strip(): line.split("|") for line in found.output.splitlines() if "|" in line}
+        lower, upper = ([float(cell) for cell in rows[name][2:4]] for name in ("cascade", "cascade attacked"))
+        assert lower[0] == upper[0]  # both are the accuracy of the certified answers
+        assert all(a <= b for a, b in zip(lower, upper, strict=True))
+
+    def test_in_the_figure(self, attacked, tmp_path):
+        found = run(app, ["figure", "accuracy", "run.ledger", "run.cascade.attack", "-o", "a.svg"])
+        assert found.exit_code == 0, found.output
+        assert "not broken by attack" in (tmp_path / "a.svg").read_text()
+
+    def test_attack_on_another_run_is_refused(self, attacked):
+        made = run(app, ["certify", *attacked[:4], "--sigma", "0.1", "--n", "200", "-o", "other.ledger"])
+        assert made.exit_code == 0, made.output
+        found = run(app, ["compare", "other.ledger", "run.cascade.attack"])
+        assert "another run" in str(found.exception)
+
+    def test_attack_on_some_inputs_is_refused(self, certified):
+        run(app, ["attack", "run.ledger", *certified, "--inputs", "0:1"])
+        found = run(app, ["compare", "run.ledger", "run.cascade.attack"])
+        assert "not attacked yet" in str(found.exception)
