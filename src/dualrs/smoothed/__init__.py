@@ -3,8 +3,8 @@
 Enters: modules, images. Leaves: votes, certificates and predictions.
 """
 
-from dualrs.smoothed.kinds import Aces, Cascade, DualSmoothed, Pool, RouterAlone, Smoothed
-from dualrs.smoothed.model import SmoothedModel, certify_dataset, sampling_plan
+from dualrs.smoothed.kinds import Aces, Cascade, DualSmoothed, Pool, RouterAlone, Smoothed, answering
+from dualrs.smoothed.model import SmoothedModel, certify_dataset
 
 __all__ = [
     "Aces",
@@ -14,6 +14,6 @@ __all__ = [
     "RouterAlone",
     "Smoothed",
     "SmoothedModel",
+    "answering",
     "certify_dataset",
-    "sampling_plan",
 ]

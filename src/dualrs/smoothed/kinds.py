@@ -10,36 +10,27 @@ from dualrs.errors import BadSetting
 from dualrs.models.confidence import ConfidenceBins
 from dualrs.models.entropy import EntropyBins
 from dualrs.models.noisy import NoisyModel
+from dualrs.sampling.machine import EngineSettings
 from dualrs.sampling.noise import check_sigma
 from dualrs.sampling.work import Slot
-from dualrs.smoothed.model import EngineSettings, SmoothedModel
+from dualrs.schemes.scheme import sigma_method
+from dualrs.smoothed.model import SmoothedModel
+from dualrs.smoothed.shared import Experts, Shared
 from dualrs.votes import PLAIN, Stage, check_confidences
-
-Experts = nn.Module | Mapping[float, nn.Module]
 
 
 @final
 class Smoothed(SmoothedModel):
     """A classifier smoothed at one sigma (Cohen et al. 2019)."""
 
-    def __init__(
-        self,
-        classifier: nn.Module,
-        sigma: float,
-        **engine: Unpack[EngineSettings],
-    ) -> None:
-        self.kind = schemes.Single((check_sigma(sigma),))
+    def __init__(self, classifier: nn.Module, sigma: float, **engine: Unpack[EngineSettings]) -> None:
+        kind = schemes.Single((check_sigma(sigma),))
         self.classifier = NoisyModel("classifier", classifier)
-        super().__init__(**engine)
-
-    @property
-    def models(self) -> dict[Slot, NoisyModel]:
-        """The classifier at its sigma."""
-        return {(Stage.CLASS, self.kind.sigmas[0]): self.classifier}
+        super().__init__(kind, {(Stage.CLASS, kind.sigma): self.classifier}, **engine)
 
 
 @final
-class DualSmoothed(SmoothedModel):
+class DualSmoothed(Shared):
     """A router smoothed at ``sigma_e`` picks one of ``sigmas`` for each input; the classifier answers under it.
 
     ``classifier`` is one module, or a mapping {sigma: module} with an expert for every candidate. The router's
@@ -61,18 +52,15 @@ class DualSmoothed(SmoothedModel):
         told = check_confidences(confidences or ())
         candidates, self.experts = _experts(classifier, sigmas, told)
         self.sigma_e = _check_sigma_e(sigma_e, candidates)
-        self.kind = schemes.Dual(candidates, sigma_e=self.sigma_e, confidences=told)
-        self.router = NoisyModel("router", router)
-        super().__init__(share=share, **engine)
-
-    @property
-    def models(self) -> dict[Slot, NoisyModel]:
-        """The router at sigma_e and the expert of each candidate."""
-        return {(Stage.ROUTER, self.sigma_e): self.router} | _class_slots(self.experts)
+        self.router = _router(router, candidates, self.sigma_e)
+        self.parts = {"router": router, "classifier": classifier}
+        models = {(Stage.ROUTER, self.sigma_e): self.router} | _class_slots(self.experts)
+        kind = schemes.Dual(candidates, sigma_e=self.sigma_e, confidences=told)
+        super().__init__(kind, models, share=share, **engine)
 
 
 @final
-class Cascade(SmoothedModel):
+class Cascade(Shared):
     """A classifier at several sigmas, or an expert for each, without a router: the noisiest sure stage answers.
 
     ``confidences`` are those at which its votes may pass, 0.3, 0.4, 0.5 and 0.6 by default; a rule such as
@@ -93,15 +81,10 @@ class Cascade(SmoothedModel):
             sigmas = list(classifier)
         told = check_confidences(schemes.CONFIDENCES if confidences is None else confidences)
         candidates, self.experts = _experts(classifier, sigmas, told)
+        self.parts = {"classifier": classifier}
         if len(candidates) < 2:
             raise BadSetting("a cascade needs at least two sigmas; for one, use Smoothed")
-        self.kind = schemes.Cascade(candidates, confidences=told)
-        super().__init__(**engine)
-
-    @property
-    def models(self) -> dict[Slot, NoisyModel]:
-        """The expert of each sigma."""
-        return _class_slots(self.experts)
+        super().__init__(schemes.Cascade(candidates, confidences=told), _class_slots(self.experts), **engine)
 
 
 @final
@@ -127,43 +110,27 @@ class Aces(SmoothedModel):
     ) -> None:
         limits = tuple(map(float, thresholds))
         asked = EntropyBins(classifier if selector is None else selector, limits)
-        self.kind = schemes.Aces((check_sigma(sigma),), thresholds=limits)
+        kind = schemes.Aces((check_sigma(sigma),), thresholds=limits)
         self.classifier = NoisyModel("classifier", classifier)
         self.core = NoisyModel("core network", core)
         self.selector = NoisyModel("selector", asked)
-        super().__init__(share=share, **engine)
-
-    @property
-    def models(self) -> dict[Slot, NoisyModel]:
-        """Selector and classifier at sigma, and the core without noise."""
-        sigma = self.kind.sigmas[0]
-        return {
-            (Stage.ROUTER, sigma): self.selector,
-            (Stage.CLASS, sigma): self.classifier,
+        models = {
+            (Stage.ROUTER, kind.sigma): self.selector,
+            (Stage.CLASS, kind.sigma): self.classifier,
             (PLAIN.stage, PLAIN.sigma): self.core,
         }
+        super().__init__(kind, models, share=share, **engine)
 
 
 @final
 class Pool(SmoothedModel):
     """A classifier at several sigmas, or an expert for each, before there is a router: what labels are made from."""
 
-    def __init__(
-        self,
-        classifier: Experts,
-        sigmas: Sequence[float],
-        **engine: Unpack[EngineSettings],
-    ) -> None:
+    def __init__(self, classifier: Experts, sigmas: Sequence[float], **engine: Unpack[EngineSettings]) -> None:
         candidates, self.experts = _experts(classifier, sigmas)
         if not candidates:
             raise BadSetting("a pool needs at least one sigma")
-        self.kind = schemes.Labels(candidates)
-        super().__init__(**engine)
-
-    @property
-    def models(self) -> dict[Slot, NoisyModel]:
-        """The expert of each sigma."""
-        return _class_slots(self.experts)
+        super().__init__(schemes.Labels(candidates), _class_slots(self.experts), **engine)
 
 
 @final
@@ -171,26 +138,51 @@ class RouterAlone(SmoothedModel):
     """A router without its experts: what the sigma of each training input is assigned by."""
 
     def __init__(
-        self,
-        router: nn.Module,
-        sigmas: Sequence[float],
-        sigma_e: float,
-        **engine: Unpack[EngineSettings],
+        self, router: nn.Module, sigmas: Sequence[float], sigma_e: float, **engine: Unpack[EngineSettings]
     ) -> None:
         candidates = _candidates(sigmas)
         self.sigma_e = _check_sigma_e(sigma_e, candidates)
-        self.kind = schemes.Assigned(candidates, sigma_e=self.sigma_e)
-        self.router = NoisyModel("router", router)
-        super().__init__(**engine)
+        self.router = _router(router, candidates, self.sigma_e)
+        kind = schemes.Assigned(candidates, sigma_e=self.sigma_e)
+        super().__init__(kind, {(Stage.ROUTER, self.sigma_e): self.router}, **engine)
 
-    @property
-    def models(self) -> dict[Slot, NoisyModel]:
-        """The router at sigma_e."""
-        return {(Stage.ROUTER, self.sigma_e): self.router}
+
+def answering(model: SmoothedModel, method: str) -> tuple[SmoothedModel, str | None]:
+    """The model whose answers a method of a run is about, and its rule there.
+
+    That is one expert alone, the cascade of a dual model's experts, or the model itself.
+    """
+    rule = model.kind.rule(method)
+    experts = {sigma: _bare(m) for (stage, sigma), m in model.models.items() if stage is Stage.CLASS and sigma > 0}
+    if rule.parameter is not None and method == sigma_method(rule.parameter):
+        return Smoothed(experts[rule.parameter], rule.parameter), None
+    if rule.form is not None and isinstance(model.kind, schemes.Dual):
+        return Cascade(experts, confidences=model.kind.confidences), rule.name
+    return model, model.rule(method).name
+
+
+def _bare(model: NoisyModel) -> nn.Module:
+    """A network without its bins of confidence."""
+    return model.module.network if isinstance(model.module, ConfidenceBins) else model.module
 
 
 def _class_slots(experts: Mapping[float, NoisyModel]) -> dict[Slot, NoisyModel]:
     return {(Stage.CLASS, sigma): model for sigma, model in experts.items()}
+
+
+def _router(router: nn.Module, candidates: tuple[float, ...], sigma_e: float) -> NoisyModel:
+    """The router, if it was trained for these sigmas, as far as its card tells."""
+    told: tuple[tuple[float, ...], float] | None = getattr(router, "routes", None)
+    if told is not None and told != (candidates, sigma_e):
+        raise BadSetting(
+            f"the router was trained to choose from sigmas {_list(told[0])} at sigma_e {told[1]:g}, and the run has "
+            f"sigmas {_list(candidates)} and sigma_e {sigma_e:g}; give those of the router, or another router"
+        )
+    return NoisyModel("router", router)
+
+
+def _list(sigmas: Sequence[float]) -> str:
+    return ", ".join(f"{sigma:g}" for sigma in sigmas)
 
 
 def _candidates(sigmas: Sequence[float]) -> tuple[float, ...]:

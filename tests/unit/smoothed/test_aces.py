@@ -123,15 +123,23 @@ def test_misuse_is_refused(change, error, sentence):
         model(**change).certify(IMAGES, **SIZE)
 
 
-def test_other_rules_and_predictions_are_refused():
+def test_prediction_is_the_class_of_the_certificate():
+    smoothed = model()
+    found = smoothed.predict(IMAGES, n=200, seed=0)
+    assert set(found.outcome) <= {"predicted", "router undecided", "class undecided"}
+    claimed = smoothed.certify(IMAGES, **SIZE)
+    decided = (found.prediction >= 0) & ~claimed.abstained
+    assert decided.any()
+    assert (found.prediction == claimed.prediction)[decided].all()
+
+
+def test_other_rules_are_refused():
     smoothed = model()
     for name in ("fusion", "cohen", "aces-0.3"):
         with pytest.raises(BadSetting, match=r"its rules are aces-0\.2, aces-0\.6"):
             smoothed.rule(name)
     with pytest.raises(BadSetting, match=r"such as aces-0\.5"):
         smoothed.rule("aces-low")
-    with pytest.raises(BadSetting, match="use certify"):
-        smoothed.predict(IMAGES, seed=0)
     with pytest.raises(BadSetting, match="positive and rising"):
         Aces(Grey(), Always(), SIGMA, (0.6, 0.2))
 

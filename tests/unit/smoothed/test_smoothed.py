@@ -5,11 +5,14 @@ slow loop over single noisy copies must give the same votes to the last one.
 """
 
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from dualrs import ABSTAIN, Certificate, Certificates, DualSmoothed, Outcome, Prediction, Predictions, Smoothed
 from dualrs.certificates import predict, predict_dual
@@ -27,8 +30,9 @@ from dualrs.errors import (
 from dualrs.policy import Grid, Tolerance
 from dualrs.sampling.noise import NoiseSource, draw_block
 from dualrs.schemes import DualVotes, rule
-from dualrs.smoothed import Pool, RouterAlone
+from dualrs.smoothed import Cascade, Pool, RouterAlone, certify_dataset
 from dualrs.votes import BLOCK, Part, Purpose, SamplingPlan, Stage, Stream, Votes
+from small import Small
 
 SIGMAS, SIGMA_E = (0.25, 0.5, 1.0), 1.0
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 1, 4, 4), dtype=np.uint8)
@@ -600,7 +604,7 @@ def test_wrong_ids_are_refused(ids, message, method):
         pytest.param(IMAGES[0, 0], "expected an image", id="no channels"),
         pytest.param(IMAGES[:0], "expected an image", id="an empty batch"),
         pytest.param(IMAGES.astype(int), "must be uint8", id="wide integers"),
-        pytest.param(IMAGES.tolist(), "got list", id="a list"),
+        pytest.param(IMAGES.tolist(), "what was given is a list; expected", id="a list"),
     ],
 )
 def test_bad_images_are_refused_before_the_network_is_called(images, message, method):
@@ -704,3 +708,36 @@ def test_router_alone_has_its_own_streams_only():
     wrong.engine.prepare(IMAGES[0])
     with pytest.raises(BadModel, match="the router has 2 answers"):
         _ = wrong.scheme
+
+
+class Wrapped(nn.Module):
+    def __init__(self, network, wrap):
+        super().__init__()
+        self.network, self.wrap = network, wrap
+        self.eval()
+
+    def forward(self, x):
+        return self.wrap(self.network(x))
+
+
+@pytest.mark.parametrize("wrap", [lambda x: {"logits": x}, lambda x: SimpleNamespace(logits=x, loss=None)])
+def test_outputs_with_logits_are_taken_as_they_are(wrap):
+    network, image = Small(), np.full((1, 6, 6), 90, np.uint8)
+    for kind in (lambda net: Smoothed(net, 0.25), lambda net: Cascade(net, (0.25, 0.5))):
+        plain, wrapped = (kind(net).certify(image, n=100, seed=0) for net in (network, Wrapped(network, wrap)))
+        assert plain == wrapped
+
+
+def test_an_image_of_pillow_is_one_image_and_a_list_several():
+    pixels, model = np.full((1, 6, 6), 90, np.uint8), Smoothed(Small(), 0.25)
+    expected = model.certify(pixels, n=100, seed=0)
+    assert model.certify(Image.fromarray(pixels[0]), n=100, seed=0) == expected
+    assert list(model.certify([Image.fromarray(pixels[0]), pixels], n=100, seed=0)) == [expected, expected]
+    assert model.predict(Image.fromarray(pixels[0]), n=100, seed=0) == model.predict(pixels, n=100, seed=0)
+
+
+def test_a_dataset_of_torch_is_certified_with_its_labels(tmp_path):
+    data = TensorDataset(torch.arange(72, dtype=torch.uint8).view(2, 1, 6, 6), torch.tensor([2, 0]))
+    for name, source in (("data", data), ("loader", DataLoader(data, batch_size=1))):
+        sample = certify_dataset(Smoothed(Small(), 0.25), source, tmp_path / f"{name}.ledger", n=100, seed=0)
+        assert sample.labels == [2, 0]
