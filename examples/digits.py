@@ -4,7 +4,7 @@ The classifier is trained under noise of every candidate sigma. The router learn
 which sigma certifies each training image furthest (Section 5.2 of the paper, in small). Both are trained in
 seconds at first use and kept in runs/digits.pt; delete the file to train again.
 
-    dualrs certify recipes/digits.toml
+    dualrs certify examples/digits.toml
 """
 
 from pathlib import Path

@@ -1,7 +1,18 @@
 """Typed recipes. An unknown key is an error."""
 
-from dualrs.config.read import BUNDLE, load_any, load_recipe, load_rounds
+from dualrs.config.read import BUNDLE, BUNDLED, load_any, load_recipe, load_rounds, recipe_path
 from dualrs.config.recipes import Recipe, RoundsRecipe
 from dualrs.config.sections import DataSection, ModelSection
 
-__all__ = ["BUNDLE", "DataSection", "ModelSection", "Recipe", "RoundsRecipe", "load_any", "load_recipe", "load_rounds"]
+__all__ = [
+    "BUNDLE",
+    "BUNDLED",
+    "DataSection",
+    "ModelSection",
+    "Recipe",
+    "RoundsRecipe",
+    "load_any",
+    "load_recipe",
+    "load_rounds",
+    "recipe_path",
+]

@@ -6,34 +6,38 @@ Enters: a recipe file, a bundle, settings of a command line. Leaves: a checked r
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 
 from dualrs.config.recipes import Recipe, RoundsRecipe
 from dualrs.config.sections import Section
 from dualrs.data.sources import anchored_dataset
-from dualrs.errors import BadRecipe
+from dualrs.errors import BadRecipe, did_you_mean
 from dualrs.models.reference import anchored_network
 
 Overrides = Mapping[str, Mapping[str, Any] | str | None]
 _Kind = TypeVar("_Kind", bound=Section)
 
+BUNDLED = Path(__file__).resolve().parents[1] / "recipes"  # those that come with dualrs, known by their names
 BUNDLE = "bundle.toml"  # in the folder of a bundle: a recipe that certifies its model
 
 # Where references stand: they mean files beside the recipe in which they are written.
-_DATA = (("data", "source"), ("test", "source"))
-_NETWORKS = (
-    ("model", "router"),
-    ("model", "classifier"),
-    ("model", "core"),
-    ("model", "selector"),
-    ("start", "classifier"),
-    ("router", "denoiser"),
-    ("router", "network"),
-)
+_DATA = {"data": ("source",), "test": ("source",)}
+_NETWORKS = {  # and losses, which are named as networks are
+    "model": ("router", "classifier", "core", "selector"),
+    "start": ("classifier",),
+    "router": ("denoiser", "network", "loss"),
+    "finetune": ("loss",),
+}
 _EXPERTS = ("model", "start")
 _WHOLE = ("experts", "network_args")
+
+
+def recipe_path(name: str, folder: Path = Path()) -> Path:
+    """The file of a recipe: a path from ``folder`` on, or the name of one of `BUNDLED`."""
+    path, named = folder / name, BUNDLED / f"{name}.toml"
+    return named if named.is_file() and not path.exists() else path
 
 
 def load_recipe(path: Path | None, overrides: Overrides, *, bundle: Path | None = None) -> Recipe:
@@ -45,6 +49,12 @@ def load_recipe(path: Path | None, overrides: Overrides, *, bundle: Path | None 
     if bundle is not None:
         content = _with_bundle(content, bundle, path)
     _lay_over(content, overrides)
+    if path is not None and "start" in content:
+        named = path.stem if path.parent == BUNDLED else path
+        raise BadRecipe(
+            f"the recipe {path} trains, in rounds: run `dualrs rounds {named}`, and then certify what comes of it, "
+            f"`dualrs certify --model runs/{path.stem}/bundle -o FILE.ledger`"
+        )
     return _check(Recipe, content, f"the recipe {path}" if path is not None else "the settings")
 
 
@@ -69,16 +79,19 @@ def _read(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise BadRecipe(f"cannot read the recipe {path}: {error.strerror}") from error
+        names = ", ".join(sorted(one.stem for one in BUNDLED.glob("*.toml")))
+        raise BadRecipe(
+            f"cannot read the recipe {path}: {error.strerror}; give a file, or one that comes with dualrs: {names}"
+        ) from error
     except (ValueError, RecursionError) as error:  # TOML that is wrong, nested too deeply, or of endless numbers
         raise BadRecipe(f"the recipe {path} is not valid TOML: {error}") from error
     base = content.pop("base", None)
-    _spell_out(content, path.parent.resolve())
+    _spell_out(content, Path.cwd() if path.is_relative_to(BUNDLED) else path.parent.resolve())
     if base is None:
         return content
     if not isinstance(base, str):
-        raise BadRecipe(f"the recipe {path}: base is the path of another recipe, got {base!r}")
-    return _over(_read(path.parent / base, (*above, path.resolve())), content)
+        raise BadRecipe(f"the recipe {path}: base is the path of another recipe or a name, got {base!r}")
+    return _over(_read(recipe_path(base, path.parent), (*above, path.resolve())), content)
 
 
 def _lay_over(content: dict[str, Any], overrides: Overrides) -> None:
@@ -109,10 +122,11 @@ def _spell_out(content: dict[str, Any], folder: Path) -> None:
         if isinstance(content.get(key), str):
             content[key] = {"source": content[key]}
     for anchored, places in ((anchored_dataset, _DATA), (anchored_network, _NETWORKS)):
-        for section, key in places:
+        for section, keys in places.items():
             table = content.get(section)
-            if isinstance(table, dict) and isinstance(table.get(key), str):
-                table[key] = anchored(table[key], folder)
+            for key in keys:
+                if isinstance(table, dict) and isinstance(table.get(key), str):
+                    table[key] = anchored(table[key], folder)
     for section in _EXPERTS:
         table = content.get(section)
         if isinstance(table, dict) and isinstance(experts := table.get("experts"), dict):
@@ -131,13 +145,23 @@ def _check(kind: type[_Kind], content: dict[str, Any], where: str) -> _Kind:
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        raise BadRecipe(f"{where}: " + "; ".join(_sentences(error))) from error
+        raise BadRecipe(f"{where}: " + "; ".join(_sentences(error, kind))) from error
 
 
-def _sentences(error: ValidationError) -> list[str]:
+def _sentences(error: ValidationError, kind: type[Section]) -> list[str]:
     sentences = []
     for e in error.errors():
         place = ".".join(str(p) for p in e["loc"])
         what = {"extra_forbidden": "unknown key", "missing": "is missing"}.get(e["type"], e["msg"])
+        if e["type"] == "extra_forbidden":
+            what += did_you_mean(str(e["loc"][-1]), _keys(kind, e["loc"][:-1]))
         sentences.append(f"{place}: {what.removeprefix('Value error, ')}" if place else what)
     return sentences
+
+
+def _keys(kind: type[Section], place: tuple[int | str, ...]) -> list[str]:
+    """The keys of a table of a recipe."""
+    for name in place:
+        inside = kind.model_fields[str(name)].annotation
+        kind = next(k for k in (inside, *get_args(inside)) if isinstance(k, type) and issubclass(k, Section))
+    return list(kind.model_fields)

@@ -1,14 +1,39 @@
 """The sections of recipes: what each may say, with its defaults. An unknown key is an error."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """The plain types that an annotation is made of, but for None."""
+    inside = [a for a in get_args(annotation) if a is not Ellipsis]
+    return set().union(*map(_kinds, inside)) if inside else {annotation} - {type(None)}
 
 
 class Section(BaseModel):
     """A table of a recipe."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _of_its_kind(cls, value: Any, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        """Refuse a text, and true or false, where a number belongs, though they could be read as one."""
+        found = read(value)
+        kinds = _kinds(cls.model_fields[str(info.field_name)].annotation)
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(one, str | bool) and type(one) not in kinds and kinds <= {int, float, bool}:
+                raise ValueError(f"takes {'true or false' if bool in kinds else 'a number'}, got {one!r}")
+        return found
 
 
 class ModelSection(Section):
@@ -37,7 +62,7 @@ class ModelSection(Section):
             raise ValueError("give either a classifier or experts (one per sigma)")
         if self.core is None and (self.thresholds is not None or self.selector is not None):
             raise ValueError("thresholds and a selector go with a core network; name one")
-        if self.core is not None and (self.router is not None or self.thresholds is None):
+        if self.core is not None and (self.router is not None or self.thresholds is None or self.sigma is None):
             raise ValueError("beside a core network, give a classifier, one sigma and thresholds, and no router")
         if self.confidences is not None and self.sigmas is None:
             raise ValueError("confidences go with several sigmas, where votes may pass from stage to stage")
@@ -46,8 +71,6 @@ class ModelSection(Section):
                 raise ValueError("without a router, give a classifier and one sigma, or several sigmas for a cascade")
             if self.sigma is not None and self.experts is not None:
                 raise ValueError("experts go with sigmas, one expert for each; with one sigma, give a classifier")
-            if self.core is not None and self.sigma is None:
-                raise ValueError("beside a core network, give a classifier, one sigma and thresholds, and no router")
         elif self.sigma is not None:
             raise ValueError("with a router, give sigmas and sigma_e instead of sigma")
         elif self.sigmas is None or self.sigma_e is None:
@@ -102,6 +125,7 @@ class EngineSection(Section):
     device: str | None = None
     dtype: str = "float32"
     compile: bool = False
+    threads: int | None = Field(default=None, ge=1)
 
 
 class TunedSection(Section):
@@ -152,12 +176,17 @@ class StartSection(Section):
         return self
 
 
-class LabelSection(Section):
-    """Votes of every expert at its sigma on training inputs; ``reuse`` is an older ledger whose votes may serve."""
+class AssignSection(Section):
+    """Votes of the router on the inputs that the classifier is then fine-tuned on."""
 
     inputs: str = "::"
     n: int = Field(default=100, ge=1)
     alpha: float = Field(default=0.001, gt=0, lt=1)
+
+
+class LabelSection(AssignSection):
+    """Votes of every expert at its sigma on training inputs; ``reuse`` is an older ledger whose votes may serve."""
+
     reuse: str | None = None
 
 
@@ -178,6 +207,7 @@ class RouterSection(ScheduleSection):
     """The router and its loss; defaults are the paper's for CIFAR-10, with a smaller network.
 
     ``balanced`` is w_e = 1/q_i; left out, it is so for a classifier and not for experts, as the paper found best.
+    ``loss`` is a function of the user's own in place of the paper's terms.
     """
 
     denoiser: str | None = None
@@ -189,23 +219,20 @@ class RouterSection(ScheduleSection):
     gate: Literal["strong", "weak", "none"] = "strong"
     balanced: bool | None = None
     hard: bool = False
+    loss: str | None = None
     epochs: int = Field(default=90, ge=1)
     batch_size: int = Field(default=256, ge=2)
     rate: float = Field(default=0.01, gt=0)
     halve_every: int = Field(default=30, ge=0)
 
 
-class AssignSection(Section):
-    """Votes of the router on the inputs that the classifier is then fine-tuned on."""
-
-    inputs: str = "::"
-    n: int = Field(default=100, ge=1)
-    alpha: float = Field(default=0.001, gt=0, lt=1)
-
-
 class FinetuneSection(ScheduleSection):
-    """Fine-tuning of the classifier at the assigned sigmas; defaults are the paper's for CIFAR-10 (a constant rate)."""
+    """Fine-tuning of the classifier at the assigned sigmas; defaults are the paper's for CIFAR-10 (a constant rate).
 
+    ``loss`` is a function of the user's own in place of cross-entropy.
+    """
+
+    loss: str | None = None
     epochs: int = Field(default=15, ge=1)
     batch_size: int = Field(default=128, ge=2)
     rate: float = Field(default=2e-5, gt=0)

@@ -154,6 +154,12 @@ def without(text, line):
         pytest.param(ONE_SIGMA.replace("sigma = 0.5", ""), "without a router, give .* one sigma", id="no sigma at all"),
         pytest.param(ONE_SIGMA + "sigma_e = 1.0", "without a router", id="sigma_e without a router"),
         pytest.param(TWO_STAGES.replace("n = 500", 'n = "many"'), "certify.n: .*integer", id="words for a number"),
+        pytest.param(TWO_STAGES.replace("n = 500", 'n = "500"'), "certify.n: takes a number, got '500'", id="a text"),
+        pytest.param(TWO_STAGES.replace("n = 500", "n = true"), "certify.n: takes a number, got True", id="true votes"),
+        pytest.param(TWO_STAGES.replace("0.25, ", '"0.25", '), "model.sigmas: takes a number", id="a sigma as text"),
+        pytest.param(
+            TWO_STAGES.replace("[engine]", '[engine]\ncompile = "yes"'), "engine.compile: takes true or false", id="yes"
+        ),
         pytest.param(TWO_STAGES.replace("n = 500", "n = 2.5"), "certify.n: .*integer", id="half a vote"),
         pytest.param(TWO_STAGES.replace("n = 500", "n = 0"), "certify.n: .*greater than or equal to 1", id="no votes"),
         pytest.param(TWO_STAGES.replace("n = 500", "n0 = 0"), "certify.n0: .*greater", id="no selection votes"),

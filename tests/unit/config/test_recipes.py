@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from dualrs.config import Recipe, RoundsRecipe, load_any
+from dualrs.config import BUNDLED, Recipe, RoundsRecipe, load_any, recipe_path
 from dualrs.errors import BadRecipe
 from dualrs.models.architectures import CLASSIFIERS
 from dualrs.schemes import rule
 
-FOLDER = Path(__file__).parents[3] / "recipes"
+FOLDER = BUNDLED
 RECIPES = sorted(FOLDER.rglob("*.toml"))
 TOGETHER = ("experts", "network_args")  # tables that a recipe replaces as a whole
 
@@ -58,6 +58,30 @@ def test_recipe_can_be_read_and_has_a_title(path):
 
 
 @every_recipe
+def test_recipe_goes_by_its_name_and_its_paths_start_at_the_working_folder(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert recipe_path(name(path)) == path
+    text = load_any(recipe_path(name(path))).model_dump_json()
+    assert str(FOLDER) not in text
+    for file in re.findall(r"openai:([^ |?\"]*)", text):
+        assert Path(file).parent == tmp_path
+
+
+def test_a_file_comes_before_a_recipe_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("quickstart").write_text("")
+    assert recipe_path("quickstart") == Path("quickstart")
+
+
+def test_a_base_is_named_too_and_a_path_in_it_starts_beside_the_recipe(tmp_path):
+    (tmp_path / "mine.toml").write_text('base = "quickstart"\ntitle = "mine"\n')
+    assert load_any(tmp_path / "mine.toml").model == load_any(FOLDER / "quickstart.toml").model
+    (tmp_path / "lost.toml").write_text('base = "nowhere"\n')
+    with pytest.raises(BadRecipe, match=rf"{re.escape(str(tmp_path / 'nowhere'))}.*comes with dualrs: cifar10-cpu, "):
+        load_any(tmp_path / "lost.toml")
+
+
+@every_recipe
 def test_recipe_opens_with_what_it_is_and_its_command(path):
     text = path.read_text(encoding="utf-8")
     opening = re.match(r"(?:#.*\n)+", text)[0]
@@ -65,8 +89,7 @@ def test_recipe_opens_with_what_it_is_and_its_command(path):
     rounds = isinstance(load_any(path), RoundsRecipe)
     wanted = ["What", "Command", "Cost", "Expected"] if rounds else ["What", "Command"]
     assert heads[: len(wanted)] == wanted
-    here = f"recipes/{path.relative_to(FOLDER).as_posix()}"
-    assert f"# Command: dualrs {'rounds' if rounds else 'certify'} {here}" in opening
+    assert f"# Command: dualrs {'rounds' if rounds else 'certify'} {name(path)}" in opening
     if rounds:
         assert f"dualrs certify --model runs/{path.stem}/bundle" in opening
 
@@ -244,7 +267,7 @@ def test_routing_over_experts_is_otherwise_the_papers_recipe(pool):
     ours, paper = flat(loaded.model_dump()), settings(FOLDER / "cifar10-paper.toml")
     differing = {key for key in ours if ours[key] != paper[key]}
     assert differing == {
-        "title", "rounds", "start.classifier", "start.experts", "start.sigmas", "router.denoiser", "router.balanced",
+        "title", "rounds", "start.classifier", "start.experts", "start.sigmas", "router.balanced",
     }  # fmt: skip
     assert (loaded.rounds, loaded.start.sigmas, loaded.router.balanced) == (("router",), (0.25, 1.0), False)
     assert less_folders(loaded.router.denoiser) == less_folders(paper["router.denoiser"])
@@ -264,7 +287,7 @@ def test_every_ablation_is_listed_here():
 # Their page
 
 
-PAGE = (FOLDER.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "recipes.md").read_text(encoding="utf-8")
 DOCUMENTED = {
     (title.strip(), key): default
     for title, text in re.findall(r"^### (\w+)\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
