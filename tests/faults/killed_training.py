@@ -11,7 +11,7 @@ from dualrs.data.dataset import ArrayDataset
 from dualrs.files import whole_file
 from dualrs.models import weights
 from dualrs.models.card import Architecture
-from dualrs.training import loop
+from dualrs.training import checkpoint, loop
 from dualrs.training.base import Training, train_classifier, train_denoiser, train_router
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule
@@ -33,8 +33,8 @@ def train(kind: str, out: Path, pause: float) -> None:
     """Keep a checkpoint after every step; with a pause, before and after each file takes its place."""
     torch.set_num_threads(1)
     loop._SECONDS_BETWEEN_CHECKPOINTS = 0
-    loop.whole_file = slowly(pause)
-    weights.whole_file = slowly(20 * pause)  # only twice
+    checkpoint.whole_file = slowly(pause)
+    weights.write_whole = slow_write(20 * pause)  # only twice
     levels = Between(0.1, 1.0) if kind == "denoiser" else OneOf((0.5,))
     training = Training(out, TrainingImages(DATASET), DATASET, levels, SCHEDULE, recipe="a test")
     match kind:
@@ -43,7 +43,15 @@ def train(kind: str, out: Path, pause: float) -> None:
         case "classifier":
             train_classifier(training, Trainee(RESNET))
         case "router":
-            train_router(training, Trainee(RESNET), RADII, RouterObjective())
+            train_router(training, Trainee(RESNET), RADII, (0.25, 0.5, 1.0), RouterObjective())
+
+
+def slow_write(pause):
+    def write(path, content):
+        with slowly(pause)(path) as file:
+            file.write(content)
+
+    return write
 
 
 def slowly(pause):

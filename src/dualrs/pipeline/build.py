@@ -3,6 +3,7 @@
 Enters: a recipe, or a kind of run with the references of its networks. Leaves: its model, smoothed, and its dataset.
 """
 
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,12 @@ from typing import Any
 import dualrs.schemes as schemes
 from dualrs.config import DataSection, Recipe
 from dualrs.data.dataset import Dataset, as_dataset
-from dualrs.data.sources import open_dataset
+from dualrs.data.sources import nearest_dataset, open_dataset
 from dualrs.errors import BadRecipe
 from dualrs.pipeline.networks import Networks
-from dualrs.references import resolve
+from dualrs.references import find, resolve
 from dualrs.smoothed import Aces, Cascade, DualSmoothed, Pool, RouterAlone, Smoothed, SmoothedModel
+from dualrs.training.own_loss import OwnLoss
 
 
 def build_model(recipe: Recipe, folder: Path | None = None, networks: Networks | None = None) -> SmoothedModel:
@@ -22,43 +24,56 @@ def build_model(recipe: Recipe, folder: Path | None = None, networks: Networks |
 
     ``networks`` has those that other models opened, to share them.
     """
-    spec, engine, told = recipe.model, recipe.engine.model_dump(), recipe.model.confidences
-    network = networks or Networks(folder)
-    classifier = network.classifier(spec.classifier, spec.experts)
+    spec = recipe.model
     if spec.core is not None:
-        selector = None if spec.selector is None else network(spec.selector)
-        return Aces(classifier, network(spec.core), spec.sigma, spec.thresholds, selector=selector, **engine)  # type: ignore[arg-type]
-    if spec.sigma is not None:
-        return Smoothed(classifier, spec.sigma, **engine)  # type: ignore[arg-type]
-    if spec.router is None:
-        return Cascade(classifier, spec.sigmas, confidences=told, **engine)
-    return DualSmoothed(network(spec.router), classifier, spec.sigmas, spec.sigma_e, confidences=told, **engine)  # type: ignore[arg-type]
+        kind = schemes.Aces.name
+    elif spec.sigma is not None:
+        kind = schemes.Single.name
+    else:
+        kind = schemes.Cascade.name if spec.router is None else schemes.Dual.name
+    return _smoothed(kind, spec.model_dump(), networks or Networks(folder), recipe.engine.model_dump())
 
 
 def build_again(kind: schemes.Scheme[Any], named: Mapping[str, Any], **engine: Any) -> SmoothedModel:
     """The model of a run of some kind, from the references of its networks by role, ``experts`` among them."""
-    open_network = Networks()
+    return _smoothed(kind.name, {**named, **kind.settings, "sigma": kind.sigmas[0]}, Networks(), engine)
+
+
+def _smoothed(kind: str, given: Mapping[str, Any], networks: Networks, engine: Mapping[str, Any]) -> SmoothedModel:
+    """A model of some kind from its settings and the references of its networks."""
 
     def network(role: str) -> Any:
-        if named.get(role) is None:
+        if given.get(role) is None:
             raise BadRecipe(f"to draw votes of this run again, name its {role}: --{role}, --recipe or --model")
-        return open_network(named[role])
+        return networks(given[role])
 
-    if isinstance(kind, schemes.Assigned):
-        return RouterAlone(network("router"), kind.sigmas, kind.sigma_e, **engine)
-    experts = named.get("experts")
-    classifier: Any = open_network.classifier(None, experts) if experts else network("classifier")
-    if isinstance(kind, schemes.Labels):
-        return Pool(classifier, kind.sigmas, **engine)
-    if isinstance(kind, schemes.Aces):
-        selector = None if named.get("selector") is None else network("selector")
-        return Aces(classifier, network("core"), kind.sigma, kind.thresholds, selector=selector, **engine)
-    if isinstance(kind, schemes.Cascade):
-        return Cascade(classifier, kind.sigmas, confidences=kind.confidences, **engine)
-    if isinstance(kind, schemes.Dual):
-        router = network("router")
-        return DualSmoothed(router, classifier, kind.sigmas, kind.sigma_e, confidences=kind.confidences, **engine)
-    return Smoothed(classifier, kind.sigmas[0], **engine)
+    sigmas = given["sigmas"]
+    if kind == schemes.Assigned.name:
+        return RouterAlone(network("router"), sigmas, given["sigma_e"], **engine)
+    experts = given.get("experts")
+    classifier: Any = networks.classifier(None, experts) if experts else network("classifier")
+    match kind:
+        case schemes.Labels.name:
+            return Pool(classifier, sigmas, **engine)
+        case schemes.Aces.name:
+            selector = None if given.get("selector") is None else network("selector")
+            return Aces(classifier, network("core"), given["sigma"], given["thresholds"], selector=selector, **engine)
+        case schemes.Cascade.name:
+            return Cascade(classifier, sigmas, confidences=given["confidences"], **engine)
+        case schemes.Dual.name:
+            told = given["confidences"]
+            return DualSmoothed(network("router"), classifier, sigmas, given["sigma_e"], confidences=told, **engine)
+    return Smoothed(classifier, given["sigma"], **engine)
+
+
+def build_loss(reference: str | None) -> OwnLoss | None:
+    """The loss that a reference names, a function; None for our own."""
+    if reference is None:
+        return None
+    found = find(reference)
+    if not inspect.isfunction(found):
+        raise BadRecipe(f"{reference} is a {type(found).__name__}, and a loss is a function of logits and targets")
+    return OwnLoss(reference, found)
 
 
 def load_data(reference: str, *, resize: int | None = None, crop: int | None = None) -> Dataset:
@@ -73,4 +88,9 @@ def load_data(reference: str, *, resize: int | None = None, crop: int | None = N
 def build_data(data: DataSection, folder: Path | None = None) -> Dataset:
     """The dataset that is named; an array without a name is called after its reference, less the folder."""
     found = open_dataset(data.source, folder, data.resize, data.crop)
-    return as_dataset(resolve(data.source, folder), Path(data.source).name) if found is None else found
+    if found is not None:
+        return found
+    try:
+        return as_dataset(resolve(data.source, folder), Path(data.source).name)
+    except BadRecipe as error:
+        raise BadRecipe(f"{error}{nearest_dataset(data.source, folder)}") from error

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dualrs.config import BUNDLE, Recipe, load_recipe
 from dualrs.config.sections import Section
-from dualrs.files import whole_file
+from dualrs.files import write_whole
 from dualrs.models import zoo
 from dualrs.models.reference import Reference
 from dualrs.pipeline.build import build_model
@@ -33,14 +33,18 @@ def write_bundle(folder: Path, recipe: Recipe) -> None:
     if model.experts is not None:
         update["experts"] = {sigma: packed(expert, f"expert-{sigma:g}") for sigma, expert in model.experts.items()}
     bundled = recipe.model_copy(update={"model": model.model_copy(update=update)})
-    with whole_file(folder / BUNDLE) as file:
-        file.write(_toml(bundled).encode())
+    write_whole(folder / BUNDLE, _toml(bundled).encode())
 
 
 def load_bundle(folder: str | PathLike[str], *, device: str | None = None) -> SmoothedModel:
     """The model of a bundle, which `dualrs rounds` made, ready to certify and to predict."""
     path = Path(folder)
-    return build_model(load_recipe(None, {"engine": {"device": device}}, bundle=path), path.resolve())
+    return build_model(bundled_recipe(path, device), path.resolve())
+
+
+def bundled_recipe(folder: Path, device: str | None = None) -> Recipe:
+    """The recipe of a bundle, to build its model from; which data it is certified on does not matter."""
+    return load_recipe(None, {"engine": {"device": device}, "data": {"source": ""}}, bundle=folder)
 
 
 class _Packing:

@@ -15,9 +15,11 @@ from dualrs.config import DataSection, Recipe, RoundsRecipe
 from dualrs.config.sections import ScheduleSection
 from dualrs.data.dataset import Dataset
 from dualrs.data.subsets import parse_inputs
-from dualrs.errors import DualrsError, first_line
+from dualrs.errors import BadCheckpoint, BadRecipe, BadSetting, DualrsError, MissingExtra, Unreachable, first_line
+from dualrs.models.hardware import open_device
 from dualrs.models.reference import Reference
-from dualrs.pipeline.build import build_data, build_model
+from dualrs.pipeline.build import build_data, build_loss, build_model
+from dualrs.pipeline.check import check_certify, check_data, check_rounds
 from dualrs.pipeline.networks import Networks
 from dualrs.pipeline.rounds import Kind, plan
 from dualrs.sampling.collect import Input, Progress, collect
@@ -63,7 +65,14 @@ def estimate(recipe: Recipe | RoundsRecipe) -> Iterator[Cost]:
 def _of_certify(recipe: Recipe) -> Iterator[Cost]:
     stages = 1 if recipe.model.router is None and recipe.model.core is None else 2
     each = stages * (recipe.certify.n0 + recipe.certify.n)
-    yield _cost("certificates", recipe.data, "::", each, lambda data: _votes(build_model(recipe), data))
+
+    def measure(data: Dataset) -> float:
+        model = build_model(recipe)
+        check_certify(recipe.certify, model.kind)
+        check_data(model, data)
+        return _votes(model, data)
+
+    yield _cost("certificates", _opened(recipe.data), "::", each, measure, recipe.engine.device)
 
 
 def _of_rounds(recipe: RoundsRecipe) -> Iterator[Cost]:
@@ -73,53 +82,80 @@ def _of_rounds(recipe: RoundsRecipe) -> Iterator[Cost]:
         Kind.ASSIGN: (recipe.assign.inputs, recipe.assign.n),
         Kind.FINETUNE: (recipe.assign.inputs, recipe.finetune.epochs),
     }
+    data, test = _opened(recipe.data), _opened(recipe.test)
+    if not isinstance(data, str) and not isinstance(test, str):
+        check_rounds(recipe, data, test)
     measured: dict[Kind, float] = {}
     for step in plan(recipe):
         inputs, each = settings[step.kind]
 
         def measure(data: Dataset, kind: Kind = step.kind) -> float:
             if kind not in measured:
-                measured[kind] = _rate(recipe, kind, data)
+                measured[kind] = _rate(recipe, kind, data, test)
             return measured[kind]
 
-        yield _cost(step.product, recipe.data, inputs, each, measure)
+        yield _cost(step.product, data, inputs, each, measure, recipe.engine.device)
 
 
-def _cost(product: str, section: DataSection, inputs: str, each: int, measure: Callable[[Dataset], float]) -> Cost:
-    """A step whose data or networks are not at hand is part of the plan all the same."""
-    count: int | None = None
+def _opened(section: DataSection) -> Dataset | str:
+    """The data, or a sentence on why they are not at hand."""
     try:
-        data = build_data(section)
-        count = len(parse_inputs(inputs, len(data.ids)))
-        return Cost(product, count, each, measure(data))
+        return build_data(section)
     except DualrsError as error:
+        return first_line(error)
+
+
+def _cost(
+    product: str,
+    data: Dataset | str,
+    inputs: str,
+    each: int,
+    measure: Callable[[Dataset], float],
+    device: str | None,
+) -> Cost:
+    """A step whose data, networks or device are not at hand is part of the plan all the same; faults are refused."""
+    if isinstance(data, str):
+        return Cost(product, None, each, None, data)
+    count = len(parse_inputs(inputs, len(data.ids)))
+    try:
+        open_device(device or "cpu")
+    except BadSetting as error:
+        return Cost(product, count, each, None, first_line(error))
+    try:
+        return Cost(product, count, each, measure(data))
+    except (BadCheckpoint, BadRecipe, MissingExtra, Unreachable) as error:
         return Cost(product, count, each, None, first_line(error))
 
 
-def _rate(recipe: RoundsRecipe, kind: Kind, data: Dataset) -> float:
+def _rate(recipe: RoundsRecipe, kind: Kind, data: Dataset, test: Dataset | str) -> float:
     """Noisy images a second in a step of this kind."""
     start, engine, network = recipe.start, recipe.engine, Networks()
     device = engine.device or "cpu"
     if kind is Kind.LABEL:
         classifier = network.classifier(start.classifier, start.experts)
-        return _votes(Pool(classifier, start.sigmas, **engine.model_dump()), data)
+        pool = Pool(classifier, start.sigmas, **engine.model_dump())
+        check_data(pool, data, *([] if isinstance(test, str) else [test]))
+        return _votes(pool, data)
     if kind is Kind.FINETUNE:
         trainee = network.going_on(Reference.parse(str(start.classifier)))
         images = _few_images(data, recipe.finetune)
         _, begun = trainee.begin(images.classes, recipe.seed)
-        task = classifier_task(begun, Front(trainee.denoiser, device), images, OneOf(start.sigmas))
-        return _steps(task, recipe.finetune)
+        task = classifier_task(
+            begun, Front(trainee.denoiser, device), images, OneOf(start.sigmas), build_loss(recipe.finetune.loss)
+        )
+        return _steps(task, recipe.finetune, device)
     settings = recipe.router
     reference = Reference.parse(settings.network).behind(settings.denoiser)
     trainee = network.fresh(reference, settings.network_args, recipe.seed)
     _, begun = trainee.begin(len(start.sigmas), recipe.seed)
     if kind is Kind.ASSIGN:
         return _votes(RouterAlone(trainee.whole(begun), start.sigmas, start.sigma_e, **engine.model_dump()), data)
-    objective = RouterObjective(sigma_e=start.sigma_e, noise_copies=settings.noise_copies)
+    own = build_loss(settings.loss)
+    objective = RouterObjective(sigma_e=start.sigma_e, noise_copies=settings.noise_copies, own=own)
     images = _few_images(data, settings)
     radii = torch.rand(len(images), len(start.sigmas))
     task = router_task(begun, Front(trainee.denoiser, device), images, radii, objective)
-    return settings.noise_copies * _steps(task, settings)
+    return settings.noise_copies * _steps(task, settings, device)
 
 
 def _votes(model: SmoothedModel, data: Dataset) -> float:
@@ -148,10 +184,10 @@ def _few_images(data: Dataset, settings: ScheduleSection) -> TrainingImages:
     return TrainingImages(data, range(min(_BATCHES * settings.batch_size, len(data.ids))))
 
 
-def _steps(task: Task, settings: ScheduleSection) -> float:
+def _steps(task: Task, settings: ScheduleSection, device: str) -> float:
     """Images a second in training, counted without their noisy copies."""
     states: list[State] = []
     with tempfile.TemporaryDirectory() as folder:
         schedule = Schedule(1, settings.batch_size, settings.rate)
-        fit(task, schedule, Path(folder) / "few.checkpoint", report=states.append)
+        fit(task, schedule, Path(folder) / "few.checkpoint", device=device, report=states.append)
     return states[-1].images_per_second

@@ -16,9 +16,10 @@ from dualrs.models import zoo
 from dualrs.models.architectures import known
 from dualrs.models.card import Architecture, Card
 from dualrs.models.denoise import Denoised
+from dualrs.models.named import remember
 from dualrs.models.noisy import fingerprint
 from dualrs.models.reference import Reference
-from dualrs.models.sources import open_network
+from dualrs.models.sources import nearest_network, open_network
 from dualrs.models.weights import pour_weights
 from dualrs.references import resolve
 from dualrs.training.trainee import Trainee
@@ -41,11 +42,15 @@ class Networks:
         if isinstance(reference, str):
             reference = Reference.parse(reference)
         if reference.front is None:
-            return self._open(reference)
-        front, network = self._open(reference.front), self._open(reference.bare)
-        _demand_module(reference.front, front)
-        _demand_module(reference.bare, network)
-        return self._joined.setdefault((front, network), Denoised(front, network))
+            found = self._open(reference)
+        else:
+            front, network = self._open(reference.front), self._open(reference.bare)
+            _demand_module(reference.front, front)
+            _demand_module(reference.bare, network)
+            found = self._joined.setdefault((front, network), Denoised(front, network))
+        if isinstance(found, nn.Module):
+            remember(found, str(reference.anchored(self._folder)))
+        return found
 
     def classifier(self, single: str | None, experts: Mapping[Any, str] | None) -> nn.Module | dict[float, nn.Module]:
         """The classifier, or the expert of each sigma, whichever is named; a command line has sigmas as text."""
@@ -75,6 +80,7 @@ class Networks:
         if reference not in self._opened:
             made = self._make(reference.maker)
             if reference.weights is not None:
+                _demand_module(reference, made)
                 made = pour_weights(self._folder / reference.weights, deepcopy(made))
             self._opened[reference] = made
         return self._opened[reference]
@@ -83,7 +89,10 @@ class Networks:
         found = open_network(maker, self._folder)
         if found is None:
             # What Python leads to is checked by the classes that take it, which say what is wrong with it.
-            return cast(nn.Module, resolve(maker, self._folder))
+            try:
+                return cast(nn.Module, resolve(maker, self._folder))
+            except BadRecipe as error:
+                raise BadRecipe(f"{error}{nearest_network(maker, self._folder)}") from error
         return self._known.setdefault((type(found), fingerprint(found)), found)
 
 

@@ -6,7 +6,7 @@ was; a product of other settings is refused.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Protocol
 
 from dualrs.config import ModelSection, Recipe, RoundsRecipe
-from dualrs.config.sections import AssignSection, LabelSection, ScheduleSection
+from dualrs.config.sections import AssignSection, ScheduleSection
 from dualrs.data.dataset import Dataset
 from dualrs.data.subsets import parse_inputs
 from dualrs.errors import BadSetting
 from dualrs.jobs import assign_dataset, label_dataset
+from dualrs.models.hardware import best_device
 from dualrs.models.reference import Reference
-from dualrs.pipeline.build import build_data
+from dualrs.pipeline.build import build_data, build_loss
 from dualrs.pipeline.bundle import write_bundle
+from dualrs.pipeline.check import check_rounds
 from dualrs.pipeline.networks import Networks, trained_reference
 from dualrs.sampling.collect import Report
 from dualrs.smoothed import Pool, RouterAlone, SmoothedModel
@@ -33,6 +35,7 @@ from dualrs.training.loop import Schedule, State
 from dualrs.training.noise import Levels, OneOf
 from dualrs.training.processes import alone
 from dualrs.training.router import RouterObjective
+from dualrs.training.trainee import Trainee
 
 
 class Kind(StrEnum):
@@ -55,14 +58,11 @@ class Step:
 class Watch(Protocol):
     """Shows how the steps get on."""
 
-    def collecting(self, step: Step, inputs: int) -> AbstractContextManager[Report]:
-        """While votes are collected."""
+    def collecting(self, step: Step, inputs: int, model: SmoothedModel) -> AbstractContextManager[Report]:
+        """While votes of a model are collected; others may count them."""
 
     def training(self, step: Step) -> AbstractContextManager[Callable[[State], None]]:
         """While a network is trained."""
-
-
-Spread = Callable[[SmoothedModel], AbstractContextManager[object]]
 
 
 _STEPS = {
@@ -87,14 +87,20 @@ class Made:
 
 
 class Rounds:
-    """The steps of a recipe in a folder; while ``spread`` is open for a model, others may count its votes."""
+    """The steps of a recipe in a folder, shown as they are done.
+
+    ``device`` takes the place of the recipe's; networks are trained on a GPU if neither says where.
+    """
 
     def __init__(
-        self, recipe: RoundsRecipe, folder: Path, watch: Watch, *, command: str = "", spread: Spread = nullcontext
+        self, recipe: RoundsRecipe, folder: Path, watch: Watch, *, command: str = "", device: str | None = None
     ) -> None:
-        self.recipe, self.folder, self.watch, self.command, self.spread = recipe, folder, watch, command, spread
+        self.recipe, self.folder, self.watch, self.command = recipe, folder, watch, command
+        self.device = device or recipe.engine.device
+        self.engine = recipe.engine.model_dump() | {"device": self.device}
         self.data: Dataset = build_data(recipe.data)
         self.test: Dataset = build_data(recipe.test)
+        check_rounds(recipe, self.data, self.test)
 
     def run(self) -> Path:
         """Do what is not done yet; return the folder of the bundle."""
@@ -103,6 +109,7 @@ class Rounds:
                 "rounds run in one process; train the step by itself (`accelerate launch -m dualrs train ...`, to the "
                 "file that the rounds would make), and they go on from there"
             )
+        self._fresh_router()  # what it needs is there, and not missed after the labels
         self.folder.mkdir(parents=True, exist_ok=True)
         made = Made(self.recipe.start.classifier)
         do = {
@@ -118,7 +125,7 @@ class Rounds:
     def _label(self, step: Step, made: Made) -> Made:
         settings, start = self.recipe.label, self.recipe.start
         classifier = Networks().classifier(made.classifier, start.experts)
-        model = Pool(classifier, start.sigmas, **self.recipe.engine.model_dump())
+        model = Pool(classifier, start.sigmas, **self.engine)
         reuse = None if settings.reuse is None or made.router else Path(settings.reuse)  # later networks are new
         return replace(made, votes=self._collect(step, settings, model, partial(label_dataset, reuse=reuse)))
 
@@ -128,27 +135,33 @@ class Rounds:
         balanced = not lessons.experts if settings.balanced is None else settings.balanced
         objective = RouterObjective(
             sigma_e, settings.consistency_weight, settings.entropy_weight, settings.noise_copies, settings.gate,
-            balanced, settings.hard,
+            balanced, settings.hard, build_loss(settings.loss),
         )  # fmt: skip
-        reference = Reference.parse(settings.network).behind(settings.denoiser)
-        trainee = Networks().fresh(reference, settings.network_args, self.recipe.seed)
+        reference, trainee = self._fresh_router()
         with self._training(step, settings, lessons.images, lessons.held_out, OneOf((sigma_e,))) as training:
-            card = train_router(training, trainee, lessons.radii, objective)
+            card = train_router(training, trainee, lessons.radii, lessons.sigmas, objective)
         trained = trained_reference(card.architecture, training.out).behind(reference.front)
         return replace(made, router=str(trained))
 
+    def _fresh_router(self) -> tuple[Reference, Trainee]:
+        settings = self.recipe.router
+        reference = Reference.parse(settings.network).behind(settings.denoiser)
+        return reference, Networks().fresh(reference, settings.network_args, self.recipe.seed)
+
     def _assign(self, step: Step, made: Made) -> Made:
         settings, start = self.recipe.assign, self.recipe.start
-        model = RouterAlone(Networks()(made.router), start.sigmas, start.sigma_e, **self.recipe.engine.model_dump())
+        model = RouterAlone(Networks()(made.router), start.sigmas, start.sigma_e, **self.engine)
         return replace(made, votes=self._collect(step, settings, model, assign_dataset))
 
     def _fine_tune(self, step: Step, made: Made) -> Made:
         assert made.classifier is not None, "experts are not fine-tuned; checked by the recipe"
         reference = Reference.parse(made.classifier)
         trainee = Networks().going_on(reference)
-        taught = read_assignment(made.votes, self.data, self._places(self.recipe.assign.inputs))
+        taught = read_assignment(
+            made.votes, self.data, self._places(self.recipe.assign.inputs), classes=trainee.classes
+        )
         with self._training(step, self.recipe.finetune, taught.images, self.test, taught.levels) as training:
-            card = train_classifier(training, trainee)
+            card = train_classifier(training, trainee, build_loss(self.recipe.finetune.loss))
         trained = trained_reference(card.architecture, training.out).behind(reference.front)
         return replace(made, classifier=str(trained))
 
@@ -165,12 +178,10 @@ class Rounds:
     def _places(self, inputs: str) -> Sequence[int]:
         return parse_inputs(inputs, len(self.data.ids))
 
-    def _collect(
-        self, step: Step, settings: LabelSection | AssignSection, model: SmoothedModel, job: Callable[..., object]
-    ) -> Path:
+    def _collect(self, step: Step, settings: AssignSection, model: SmoothedModel, job: Callable[..., object]) -> Path:
         """The ledger, once it has all votes."""
         ledger, indices = self.folder / step.product, self._places(settings.inputs)
-        with self.watch.collecting(step, len(indices)) as report, self.spread(model):
+        with self.watch.collecting(step, len(indices), model) as report:
             job(
                 model, self.data, ledger, n=settings.n, alpha=settings.alpha, seed=self.recipe.seed, indices=indices,
                 command=self.command, report=report,
@@ -191,6 +202,6 @@ class Rounds:
                 levels=levels,
                 schedule=Schedule(**schedule, seed=self.recipe.seed),
                 recipe=f"{self.command} # {step.product}",
-                device=self.recipe.engine.device or "cpu",
+                device=self.device or best_device(),
                 report=report,
             )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dualrs.errors import BadData
 from dualrs.schemes import Assigned as Scheme
+from dualrs.storage.exports import Table
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.results import read_sampled
 
@@ -23,6 +24,12 @@ class Assigned:
     sigmas: tuple[float, ...]
     sigma_c: NDArray[np.float64]
     decided: NDArray[np.bool_]
+
+    @property
+    def columns(self) -> Table:
+        """For a file."""
+        decided = self.decided.astype(int).tolist()
+        return {"id": [*self.ids], "index": self.index.tolist(), "sigma_c": self.sigma_c.tolist(), "decided": decided}
 
 
 def read_assigned(ledger: Ledger, alpha: float | None = None) -> Assigned:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from dualrs.data.classes import numbered_as
 from dualrs.data.dataset import Dataset
 from dualrs.training.assigned import read_assigned
 from dualrs.training.images import TrainingImages
@@ -25,10 +26,15 @@ class Assignment:
     levels: Levels
 
 
-def read_assignment(path: Path, dataset: Dataset, among: Sequence[int] | None = None) -> Assignment:
-    """Every input that the ledger has all votes of, or those ``among`` some places; undecided ones like the others."""
+def read_assignment(
+    path: Path, dataset: Dataset, among: Sequence[int] | None = None, classes: Sequence[str] = ()
+) -> Assignment:
+    """Every input that the ledger has all votes of, or those ``among`` some places; undecided ones like the others.
+
+    Labels are numbered as the network numbers its ``classes``, where it names them.
+    """
     with ledger_about(path, dataset) as ledger:
         assigned = read_assigned(ledger)
     chosen = np.ones(len(assigned.index), bool) if among is None else np.isin(assigned.index, np.asarray(among))
-    images = TrainingImages(dataset, assigned.index[chosen].tolist())
+    images = TrainingImages(numbered_as(dataset, classes), assigned.index[chosen].tolist())
     return Assignment(images, PerInput(torch.from_numpy(assigned.sigma_c[chosen])))

@@ -4,30 +4,33 @@ A training that is done already is recognised by the sentence in its card, and n
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from dualrs.data.classes import demand_fit, numbered_as
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadCheckpoint
 from dualrs.models.architectures import DENOISERS
 from dualrs.models.card import Architecture, Card
 from dualrs.models.denoise import Preconditioned
 from dualrs.models.weights import save_weights
-from dualrs.training.classifier import classifier_task, measure
+from dualrs.training.classifier import Measured, classifier_task, measure
 from dualrs.training.denoiser import denoiser_task, denoising_error
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
 from dualrs.training.log import log_beside
 from dualrs.training.loop import Schedule, State, Task, fit
 from dualrs.training.noise import Levels
+from dualrs.training.own_loss import OwnLoss
 from dualrs.training.processes import Processes, join
 from dualrs.training.router import RouterObjective, router_task
 from dualrs.training.trainee import Trainee, fresh
 
-_LICENCE = "Apache-2.0"
+_LICENCE = "not stated"  # whose network it is decides
 
 
 @dataclass(frozen=True)
@@ -78,52 +81,71 @@ def train_denoiser(training: Training, architecture: Architecture) -> Card:
     )
 
 
-def train_classifier(training: Training, trainee: Trainee) -> Card:
-    """Train a classifier behind a denoiser or bare, measure it and write it down; return its card."""
-    classes = training.images.classes
+def train_classifier(training: Training, trainee: Trainee, own: OwnLoss | None = None) -> Card:
+    """Train a classifier behind a denoiser or bare, measure it and write it down; return its card.
+
+    ``own`` is a loss in place of cross-entropy.
+    """
+    classes, names = training.images.classes, training.images.class_names
     architecture, network = trainee.begin(classes, training.schedule.seed)
+    training = replace(training, test=numbered_as(training.test, names))
+    if names:
+        demand_fit(training.test, classes)  # now, and not when the training is over
 
     def scores() -> dict[str, float]:
         return {
-            f"{training.test.name} accuracy sigma={s:g}": _accuracy(training, trainee.whole(network), s)
+            f"{training.test.name} accuracy sigma={s:g}": _measured(training, trainee.whole(network), s).accuracy
             for s in training.levels.typical
         }
 
     return _train(
         training,
-        classifier_task(network, Front(trainee.denoiser, training.device), training.images, training.levels),
+        classifier_task(network, Front(trainee.denoiser, training.device), training.images, training.levels, own),
         architecture,
         f"Classifier of {architecture.arguments.get('classes', classes)} classes{trainee.place}",
         scores,
+        classes=names,
     )
 
 
-def train_router(training: Training, trainee: Trainee, radii: Tensor, objective: RouterObjective) -> Card:
-    """Train a router behind a denoiser or bare, measure how often it finds the best sigma, and write it down."""
-    sigmas = radii.shape[1]
-    architecture, network = trainee.begin(sigmas, training.schedule.seed)
+def train_router(
+    training: Training, trainee: Trainee, radii: Tensor, sigmas: tuple[float, ...], objective: RouterObjective
+) -> Card:
+    """Train a router behind a denoiser or bare, measure how often it finds the best sigma, and write it down.
+
+    ``radii`` have a column for each of ``sigmas``.
+    """
+    architecture, network = trainee.begin(len(sigmas), training.schedule.seed)
 
     def scores() -> dict[str, float]:
-        found = _accuracy(training, trainee.whole(network), objective.sigma_e)
-        return {f"{training.test.name} best sigma found": found}
+        found = _measured(training, trainee.whole(network), objective.sigma_e)
+        named = {f"names sigma {sigma:g}": share for sigma, share in zip(sigmas, found.answers, strict=True)}
+        return {f"{training.test.name} best sigma found": found.accuracy} | named
 
     return _train(
         training,
         router_task(network, Front(trainee.denoiser, training.device), training.images, radii, objective),
         architecture,
-        f"Router over {sigmas} sigmas{trainee.place}",
+        f"Router over sigmas {', '.join(f'{sigma:g}' for sigma in sigmas)}{trainee.place}",
         scores,
+        sigmas=sigmas,
+        sigma_e=objective.sigma_e,
     )
 
 
-def _accuracy(training: Training, model: nn.Module, sigma: float) -> float:
-    return measure(model, training.test, sigma, device=training.device, dtype=training.dtype).accuracy
+def _measured(training: Training, model: nn.Module, sigma: float) -> Measured:
+    return measure(model, training.test, sigma, device=training.device, dtype=training.dtype)
 
 
 def _train(
-    training: Training, task: Task, architecture: Architecture, what: str, scores: Callable[[], dict[str, float]]
+    training: Training,
+    task: Task,
+    architecture: Architecture,
+    what: str,
+    scores: Callable[[], dict[str, float]],
+    **more: Any,
 ) -> Card:
-    """Fit, measure and write down, unless that was done before. Of several processes the first writes."""
+    """Fit, measure and write down, ``more`` too, unless that was done before. Of several processes the first writes."""
     together = join(training.device)
     identity = task.identity(training.schedule)
     done = _is_done(training, identity)
@@ -145,6 +167,7 @@ def _train(
                 scores={name: round(score, 4) for name, score in scores().items()},
                 licence=_LICENCE,
                 training=identity,
+                **more,
             )
             training.card.unlink(missing_ok=True)  # it would vouch for weights that were deleted, not for these
             save_weights(task.network, card, training.out)

@@ -12,20 +12,25 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
+from dualrs.data.classes import demand_fit, numbered_as
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadModel, NonFiniteLogits
 from dualrs.models.hardware import autocast, check_dtype, fastest_dtype, open_device
-from dualrs.models.noisy import fingerprint, takes_sigma
+from dualrs.models.noisy import answering, class_names, fingerprint, logits_of, takes_sigma
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages, plain_batches
 from dualrs.training.loop import Task
 from dualrs.training.noise import Levels, add_noise
+from dualrs.training.own_loss import OwnLoss
 
 
-def classifier_task(network: nn.Module, front: Front, images: TrainingImages, levels: Levels) -> Task:
-    """To tell classes, by cross-entropy."""
+def classifier_task(
+    network: nn.Module, front: Front, images: TrainingImages, levels: Levels, own: OwnLoss | None = None
+) -> Task:
+    """To tell classes, by cross-entropy or by a loss of the user's ``own``, of logits and labels."""
     device = front.device
     about = f"classifier {fingerprint(network)} {front.name}, {images.name} {images.fingerprint}, {levels!r}"
+    about += "" if own is None else f", {own.about}"
     told = takes_sigma(network)
 
     def loss(indices: Tensor, generator: Generator) -> Tensor:
@@ -33,13 +38,16 @@ def classifier_task(network: nn.Module, front: Front, images: TrainingImages, le
         sigma = levels.draw(indices, generator)
         noisy, sigma = add_noise(clean, sigma, generator).to(device), sigma.to(device)
         seen = front(noisy, sigma)
-        logits = network(seen, sigma=sigma) if told else network(seen)
-        if logits.ndim != 2 or logits.shape[1] < images.classes:
+        with answering("classifier", network, seen):
+            logits = logits_of(network(seen, sigma=sigma) if told else network(seen))
+        answers = logits.shape[1] if logits.ndim == 2 else 0
+        if answers < images.classes or (images.class_names and answers > images.classes):
             raise BadModel(
                 f"the classifier answers with shape {tuple(logits.shape)} to {len(seen)} images, but {images.name} has "
                 f"{images.classes} classes; give it one logit for each"
             )
-        return F.cross_entropy(logits, images.labels[indices].to(device))
+        labels = images.labels[indices].to(device)
+        return F.cross_entropy(logits, labels) if own is None else own(logits, labels).mean()
 
     return Task(network, images, loss, about)
 
@@ -50,6 +58,7 @@ class Measured:
 
     accuracy: float
     images_per_second: float
+    answers: tuple[float, ...]  # how often it gives each
 
 
 @torch.inference_mode()
@@ -71,15 +80,20 @@ def measure(
     dtype = check_dtype(dtype or fastest_dtype(device))
     generator = Generator().manual_seed(seed)
     told = takes_sigma(model.to(device))
-    right, seconds = 0, 0.0
+    right, seconds, counts = 0, 0.0, torch.zeros(0, dtype=torch.long)
+    dataset = numbered_as(dataset, class_names(model))
     for clean, labels in plain_batches(dataset):
         noisy = add_noise(clean, torch.full((len(clean),), sigma), generator).to(device)
         began = time.perf_counter()
-        with autocast(device, dtype):
-            logits = model(noisy, sigma=sigma) if told else model(noisy)
+        with autocast(device, dtype), answering("network", model, noisy):
+            logits = logits_of(model(noisy, sigma=sigma) if told else model(noisy))
+        demand_fit(dataset, logits.shape[1])
         if not torch.isfinite(logits).all():
             raise NonFiniteLogits(f"the network answers NaN or infinity at sigma {sigma:g}")
-        right += int((logits.argmax(1).cpu() == labels).sum())
+        answers = logits.argmax(1).cpu()
+        counts = answers.bincount(minlength=logits.shape[1]) + (counts if len(counts) else 0)
+        right += int((answers == labels).sum())
         seconds += time.perf_counter() - began
         report(len(labels))
-    return Measured(right / len(dataset.ids), len(dataset.ids) / seconds)
+    total = len(dataset.ids)
+    return Measured(right / total, total / seconds, tuple((counts / total).tolist()))

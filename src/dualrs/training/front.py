@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dualrs.models.denoise import Sigma
-from dualrs.models.noisy import fingerprint
+from dualrs.models.noisy import answering, fingerprint
 from dualrs.training.processes import join
 
 
@@ -26,9 +26,10 @@ class Front:
         """What the network sees of noisy images."""
         if self._denoiser is None:
             return noisy
-        if not isinstance(sigma, Tensor):
-            return noisy if sigma == 0 else self._denoiser(noisy, sigma)
-        unclean = sigma > 0
-        if unclean.any():
-            noisy[unclean] = self._denoiser(noisy[unclean], sigma[unclean])
-        return noisy
+        with answering("denoiser", self._denoiser, noisy):
+            if not isinstance(sigma, Tensor):
+                return noisy if sigma == 0 else self._denoiser(noisy, sigma)
+            unclean = sigma > 0
+            if unclean.any():
+                noisy[unclean] = self._denoiser(noisy[unclean], sigma[unclean])
+            return noisy

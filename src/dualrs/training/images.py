@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from dualrs.data.classes import class_names
 from dualrs.data.dataset import Dataset
 from dualrs.data.images import LEVELS
 from dualrs.errors import BadData
@@ -35,7 +36,8 @@ class TrainingImages:
         self.name = dataset.name
         self.ids = tuple(dataset.ids[i] for i in self._places)
         self.labels = torch.tensor([dataset.labels[i] for i in self._places])
-        self.classes = int(self.labels.max()) + 1
+        self.class_names = class_names(dataset)
+        self.classes = max(int(self.labels.max()) + 1, len(self.class_names))
         self.sides = first.shape[1], first.shape[2]
         self.margin = max(1, _SHIFT * min(self.sides) // 32)
         self._readers = ThreadPoolExecutor(_READERS) if first.nbytes * len(self) > _HELD_AT_MOST else None

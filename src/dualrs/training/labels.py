@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dualrs.errors import BadData
 from dualrs.schemes import Labels as Scheme
+from dualrs.storage.exports import Cell, Table
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.results import read_sampled
 
@@ -33,6 +34,14 @@ class Labels:
     def best(self) -> NDArray[np.int64]:
         """The number of the sigma with the largest radius, the smallest of equals, of each kept input."""
         return np.asarray(self.radii[self.kept].argmax(axis=1))
+
+    @property
+    def columns(self) -> Table:
+        """For a file: the radius at every sigma, and the best sigma of each kept input."""
+        best = np.array(self.sigmas)[self.radii.argmax(axis=1)].tolist()
+        radii: Table = {f"radius_{s:g}": self.radii[:, k].tolist() for k, s in enumerate(self.sigmas)}
+        known: list[Cell] = [sigma if kept else None for sigma, kept in zip(best, self.kept, strict=True)]
+        return {"id": [*self.ids], "index": self.index.tolist(), **radii, "best_sigma": known}
 
 
 def read_labels(ledger: Ledger, alpha: float | None = None) -> Labels:

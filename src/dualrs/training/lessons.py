@@ -4,18 +4,15 @@ Enters: a ledger of labels and the dataset that it was made from. Leaves: images
 out, with the best sigma as label.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dualrs.data.dataset import Dataset
-from dualrs.data.images import Pixels
+from dualrs.data.dataset import Dataset, Relabelled
 from dualrs.errors import BadData
 from dualrs.training.images import TrainingImages
 from dualrs.training.labels import read_labels
@@ -50,26 +47,7 @@ def read_lessons(path: Path, dataset: Dataset, among: Sequence[int] | None = Non
     aside = np.arange(len(places)) % _HELD_OUT == _HELD_OUT - 1
     if not aside.any():
         raise BadData(f"{path} has {len(places)} inputs with a positive radius, too few to train on; label more inputs")
-    held_out = _HeldOut(dataset, places[aside].tolist(), radii[aside].argmax(axis=1).tolist())
+    best, name = radii[aside].argmax(axis=1).tolist(), f"{dataset.name}, held out"
+    held_out = Relabelled(dataset, best, places=places[aside].tolist(), name=name)
     images = TrainingImages(dataset, places[~aside].tolist())
     return Lessons(labels.sigmas, experts, images, torch.from_numpy(radii[~aside]), held_out)
-
-
-class _HeldOut:
-    """Some images of a dataset with the number of their best sigma as label; read when they are asked for."""
-
-    def __init__(self, dataset: Dataset, places: Sequence[int], best: Sequence[int]) -> None:
-        self._dataset, self._places = dataset, places
-        self.name = f"{dataset.name}, held out"
-        self.ids = tuple(dataset.ids[i] for i in places)
-        self.labels = tuple(best)
-
-    def image(self, index: int) -> Pixels:
-        """One image, shape (channels, height, width)."""
-        return self._dataset.image(self._places[index])
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hash of the dataset, of which of its images these are, and of their labels."""
-        said = repr((self._dataset.fingerprint, self.ids, self.labels))
-        return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()

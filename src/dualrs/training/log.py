@@ -8,11 +8,10 @@ import csv
 from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from dualrs.errors import DualrsError
-from dualrs.files import whole_file
+from dualrs.files import write_whole
 
 if TYPE_CHECKING:
     from dualrs.training.loop import State
@@ -39,16 +38,13 @@ class Log:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 
     def _open(self) -> TextIO:
         rows = [COLUMNS, *_rows_until(self._path, self._step)]
-        with whole_file(self._path) as whole:
-            whole.write("".join(_line(row) for row in rows).encode())
+        write_whole(self._path, "".join(_line(row) for row in rows).encode())
         return self._path.open("a", encoding="utf-8", newline="")
 
     def add(self, state: "State") -> None:

@@ -51,6 +51,14 @@ class Schedule:
         ):
             raise BadSetting(f"epochs, batch size and rate must be positive, and nothing negative; got {self}")
 
+    def steps_per_epoch(self, images: int) -> int:
+        """Whole batches in so many images; none are too few."""
+        if images < self.batch_size:
+            raise BadSetting(
+                f"{images} images do not fill one batch of {self.batch_size}; take a smaller batch size, or more images"
+            )
+        return images // self.batch_size
+
     def rate_at(self, step: int, steps_per_epoch: int) -> float:
         """The learning rate of a step, counted from 0."""
         if self.halve_every:
@@ -106,9 +114,7 @@ def fit(
     device, network, count = together.device, task.network, len(task.images)
     dtype = check_dtype(dtype or fastest_dtype(device))
     network.to(device).train()
-    steps_per_epoch = count // schedule.batch_size
-    if steps_per_epoch == 0:
-        raise BadSetting(f"{count} images do not fill one batch of {schedule.batch_size}")
+    steps_per_epoch = schedule.steps_per_epoch(count)
     if schedule.batch_size % together.count:
         raise BadSetting(
             f"{together.count} processes cannot share batches of {schedule.batch_size} evenly; choose a multiple"
@@ -158,7 +164,9 @@ def fit(
             if keep or step == steps:
                 together.average(b for b in network.buffers() if b.is_floating_point())
                 if together.main:
-                    _save(checkpoint, identity, step, spent + elapsed, mean_loss, network, optimizer)
+                    content = {"identity": identity, "step": step, "seconds": spent + elapsed, "loss": mean_loss}
+                    states = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
+                    write_checkpoint(content | states, checkpoint)
                 saved, kept = time.perf_counter(), step
     network.eval()
     return spent + time.perf_counter() - began
@@ -202,26 +210,6 @@ def _complaint(
         f"{what} at step {step}, on the images {named}{more}; {left}. The same command would end here again: look at "
         "the images, or lower the learning rate and give the result another name"
     )
-
-
-def _save(
-    path: Path,
-    identity: str,
-    step: int,
-    seconds: float,
-    loss: float,
-    network: nn.Module,
-    optimizer: torch.optim.Optimizer,
-) -> None:
-    content = {
-        "identity": identity,
-        "step": step,
-        "seconds": seconds,
-        "loss": loss,
-        "network": network.state_dict(),
-        "optimizer": optimizer.state_dict(),
-    }
-    write_checkpoint(content, path)
 
 
 def _resume(

@@ -4,23 +4,29 @@ Enters: images, the radius of their true class at each candidate, a frozen denoi
 a network whose answers under noise of sigma_e are numbers of candidates, for `loop.fit`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 import torch
 from torch import Generator, Tensor, nn
 
 from dualrs.errors import BadSetting
-from dualrs.models.noisy import fingerprint, takes_sigma
+from dualrs.models.noisy import answering, fingerprint, logits_of, takes_sigma
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Task, digest
 from dualrs.training.losses import Gate, balance_weights, radius_scale, router_loss
 from dualrs.training.noise import add_noise
+from dualrs.training.own_loss import OwnLoss
+
+_OF_OUR_LOSS = ("consistency_weight", "entropy_weight", "gate", "hard")
 
 
 @dataclass(frozen=True)
 class RouterObjective:
-    """The loss and its noise; defaults are the paper's for CIFAR-10."""
+    """The loss and its noise; defaults are the paper's for CIFAR-10.
+
+    ``own`` takes logits, (copies, inputs, candidates), and radii, (inputs, candidates), in place of the paper's terms.
+    """
 
     sigma_e: float = 1.0
     consistency_weight: float = 40.0
@@ -29,12 +35,16 @@ class RouterObjective:
     gate: Gate = "strong"
     balanced: bool = True
     hard: bool = False  # labels, for comparison
+    own: OwnLoss | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.sigma_e > 0 or self.noise_copies < 1 or min(self.consistency_weight, self.entropy_weight) < 0:
             raise BadSetting(f"sigma_e and the noise copies must be positive, and no weight negative; got {self}")
         if self.gate not in ("strong", "weak", "none"):
             raise BadSetting(f"unknown consistency gate {self.gate!r}; choose one of strong, weak, none")
+        replaced = [f.name for f in fields(self) if f.name in _OF_OUR_LOSS and getattr(self, f.name) != f.default]
+        if self.own is not None and replaced:
+            raise BadSetting(f"the loss {self.own.reference} takes the place of {', '.join(replaced)}; leave them out")
 
 
 def router_task(
@@ -44,7 +54,7 @@ def router_task(
     device = front.device
     about = (
         f"router {fingerprint(network)} {front.name}, {images.name} {images.fingerprint}, {objective}, "
-        f"radii {digest(radii)}"
+        f"radii {digest(radii)}{'' if objective.own is None else f', {objective.own.about}'}"
     )
     told = takes_sigma(network)
     radii = radii.float()
@@ -56,12 +66,16 @@ def router_task(
         copies = clean.repeat(objective.noise_copies, 1, 1, 1)
         noisy = add_noise(copies, torch.full((len(copies),), sigma_e), generator).to(device)
         seen = front(noisy, sigma_e)
-        logits = network(seen, sigma=sigma_e) if told else network(seen)
+        with answering("router", network, seen):
+            logits = logits_of(network(seen, sigma=sigma_e) if told else network(seen))
         logits = logits.view(objective.noise_copies, len(indices), -1)
+        known, weights = radii[indices].to(device), balance[indices].to(device)
+        if objective.own is not None:
+            return (weights * objective.own(logits, known)).mean()
         return router_loss(
             logits,
-            radii[indices].to(device),
-            balance[indices].to(device),
+            known,
+            weights,
             consistency_weight=objective.consistency_weight,
             entropy_weight=objective.entropy_weight,
             gate=objective.gate,

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from dualrs.errors import BadModel, BadSetting
+from dualrs.errors import BadModel, BadSetting, did_you_mean
 from dualrs.models.architectures import CLASSIFIERS, build, complete
 from dualrs.models.card import Architecture
 from dualrs.models.denoise import Denoised
+from dualrs.models.noisy import class_names
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ class Trainee:
         return network if self.denoiser is None else Denoised(self.denoiser, network)
 
     @property
+    def classes(self) -> tuple[str, ...]:
+        """What the network that it goes on from calls its classes."""
+        return () if self.start is None else class_names(self.start)
+
+    @property
     def place(self) -> str:
         """Where it stands, for its card."""
         return "" if self.denoiser is None else " behind a denoiser"
@@ -54,7 +60,10 @@ class Trainee:
 def fresh(architecture: Architecture, kinds: Collection[str], seed: int) -> tuple[Architecture, nn.Module]:
     """One of some kinds of networks, with all its arguments, and its random weights."""
     if architecture.network not in kinds:
-        raise BadSetting(f"there is no network {architecture.network!r} for this; choose one of {', '.join(kinds)}")
+        near = did_you_mean(architecture.network, kinds)
+        raise BadSetting(
+            f"there is no network {architecture.network!r} for this; choose one of {', '.join(kinds)}{near}"
+        )
     architecture = complete(architecture)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

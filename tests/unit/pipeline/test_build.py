@@ -95,6 +95,12 @@ def test_weights_that_do_not_fit_are_refused(folder):
         Networks(folder)("net.py:head < head.safetensors")
 
 
+def test_weights_for_a_class_are_refused(folder):
+    (folder / "kinds.py").write_text("from torch import nn\n\nclass Head(nn.Module):\n    pass\n")
+    with pytest.raises(BadRecipe, match="leads to a type, not to a torch module"):
+        Networks(folder)("kinds.py:Head < head.safetensors")
+
+
 def test_weights_of_own_code_are_not_opened_without_it(folder):
     card = Card(
         what="", architecture=Architecture(network="own.py:make"), data="", recipe="", seed=0, cost="", scores={},

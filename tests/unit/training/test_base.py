@@ -123,11 +123,12 @@ def test_unknown_arguments_of_a_network_are_refused(images, tmp_path):
 
 
 SHORT = Schedule(epochs=1, batch_size=64)
+SIGMAS = (0.25, 0.5)
 RADII = torch.tensor([[0.5, 0.0], [0.2, 0.9]])[torch.tensor(TRAIN.labels)]
 KINDS = {
     "denoiser": lambda training: train_denoiser(training, UNET),
     "classifier": lambda training: train_classifier(training, Trainee(RESNET)),
-    "router": lambda training: train_router(training, Trainee(RESNET), RADII, RouterObjective()),
+    "router": lambda training: train_router(training, Trainee(RESNET), RADII, SIGMAS, RouterObjective()),
 }
 
 
@@ -261,9 +262,15 @@ def test_network_that_dualrs_cannot_build_is_trained_from_a_start(images, tmp_pa
     assert card.architecture == OWN
     assert card.scores["colours 1 accuracy sigma=0.5"] > 0.95
     assert card.what.startswith("Classifier of 2 classes")
-    card = train_router(short(tmp_path / "r.safetensors", images, fast), Trainee(OWN, start), RADII, RouterObjective())
+    card = train_router(
+        short(tmp_path / "r.safetensors", images, fast),
+        Trainee(OWN, start),
+        RADII,
+        SIGMAS,
+        RouterObjective(),
+    )
     assert card.architecture == OWN
-    assert card.what.startswith("Router over 2 sigmas")
+    assert card.what.startswith("Router over sigmas 0.25, 0.5")
 
 
 def test_start_of_another_architecture_is_refused(images, tmp_path):

@@ -1,5 +1,7 @@
 """Training a router on images whose best sigma is known."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,7 @@ from dualrs.training.classifier import measure
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Schedule, fit
+from dualrs.training.own_loss import OwnLoss
 from dualrs.training.router import RouterObjective, router_task
 
 BEST = {50: [0.4, 0.0, 0.0], 125: [0.2, 0.8, 0.0], 200: [0.3, 0.6, 1.5]}  # radii by grey level
@@ -72,6 +75,42 @@ def test_other_labels_or_another_objective_are_another_training(tmp_path):
         fit(router_task(network(), Front(), images, RADII.flip(0), RouterObjective()), short, tmp_path / "c")
     with pytest.raises(BadCheckpoint, match="belongs to another training"):
         fit(router_task(network(), Front(), images, RADII, RouterObjective(gate="weak")), short, tmp_path / "c")
+
+
+def by_radius(logits, radii):
+    """The radius that is lost by the sigmas that the copies name."""
+    return (radii.amax(dim=1) - (logits.softmax(dim=-1) * radii).sum(dim=-1)).mean(dim=0)
+
+
+def test_a_loss_of_ones_own_teaches_the_router_too(tmp_path):
+    router, objective = network(), RouterObjective(own=OwnLoss("mine.py:by_radius", by_radius))
+    task = router_task(router, Front(), TrainingImages(TRAIN), RADII, objective)
+    ours = router_task(network(), Front(), TrainingImages(TRAIN), RADII, RouterObjective())
+    assert task.about.startswith(f"{ours.about}, loss by_radius ")
+    fit(task, QUICK, tmp_path / "c")
+    assert measure(router, TEST, objective.sigma_e).accuracy > 0.9
+
+
+@pytest.mark.parametrize(
+    ("function", "got"),
+    [
+        (lambda logits, radii: by_radius(logits, radii).mean(), "shape ()"),
+        (lambda logits, radii: logits[..., 0], "shape (2, 64)"),
+        (lambda logits, radii: 1.0, "a float"),
+    ],
+    ids=["one number", "one per copy", "no tensor"],
+)
+def test_a_loss_that_is_not_one_per_input_is_refused(tmp_path, function, got):
+    objective = RouterObjective(own=OwnLoss("mine.py:loss", function))
+    task = router_task(network(), Front(), TrainingImages(TRAIN), RADII, objective)
+    with pytest.raises(BadSetting, match=re.escape(f"one loss for each of 64 inputs; it returned {got}")):
+        fit(task, Schedule(epochs=1, batch_size=64), tmp_path / "c")
+
+
+@pytest.mark.parametrize("setting", [{"gate": "weak"}, {"consistency_weight": 1.0}, {"hard": True}], ids=str)
+def test_settings_of_the_loss_that_is_replaced_are_refused(setting):
+    with pytest.raises(BadSetting, match=f"mine.py:loss takes the place of {next(iter(setting))}; leave them out"):
+        RouterObjective(**setting, own=OwnLoss("mine.py:loss", by_radius))
 
 
 @pytest.mark.parametrize(
