@@ -23,6 +23,11 @@ for figure in best-sigma radius-sigma p-a; do dualrs figure "$figure" headline/t
 for figure in regret slack; do dualrs figure "$figure" headline/*.ledger -o "headline/$figure.png"; done
 dualrs figure penalty -o headline/penalty.png
 
+methods=sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade,cascade-0.6,0.3
+compare cascade/subset cascade-0.6,0.3 --methods "$methods"
+dualrs compare cascade/subset/off-the-shelf.ledger --methods "$methods" --baseline cascade -o cascade/subset/against-cascade.md
+dualrs figure accuracy cascade/subset/off-the-shelf.ledger --methods "$methods" -o cascade/subset/accuracy.png
+compare cascade/training off-the-shelf/cascade --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,cascade,cascade-0.3
 compare rounds off-the-shelf/paper --methods paper,fusion
 dualrs figure accuracy --methods paper rounds/{off-the-shelf,tuned-first-router,tuned}.ledger -o rounds/accuracy.png
 

@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 
 from torch import nn
 
-from dualrs.errors import BadSetting
+from dualrs.errors import BadSetting, did_you_mean
 from dualrs.models.card import Card
 
 FOLDER = files("dualrs.models") / "bundled"  # weights and cards
@@ -49,7 +49,6 @@ def card(name: str) -> Card:
 
 def load(name: str) -> nn.Module:
     """The network, in evaluation mode."""
-    _demand(name)
     if not bundled(name):
         return _FROM_PACKAGES[name]()
     from dualrs.models.weights import load_weights
@@ -60,4 +59,5 @@ def load(name: str) -> nn.Module:
 
 def _demand(name: str) -> None:
     if name not in names():
-        raise BadSetting(f"the zoo has no network {name!r}; it has {', '.join(names())}")
+        near = did_you_mean(name, names())
+        raise BadSetting(f"the zoo has no network {name!r}; it has {', '.join(names())}{near}")
