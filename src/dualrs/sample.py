@@ -5,8 +5,8 @@ Enters: votes that were just drawn, or a ledger. Leaves: certificates, or a ledg
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from dualrs.certificates import Certificates, Rule, spell_seed
@@ -15,25 +15,7 @@ from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.results import demand_certificates, read_sampled
 from dualrs.storage.rows import InputRow
-from dualrs.votes import Counts, SamplingPlan, Tally, Unit
-
-
-class Keeping:
-    """A store that keeps units in memory."""
-
-    def __init__(self) -> None:
-        self.units: dict[Unit, Counts] = {}
-
-    def tally(self, input_id: str) -> Tally:
-        """An empty tally: every input begins with no votes."""
-        return Tally()
-
-    def record(self, unit: Unit, counts: Counts) -> None:
-        """Keep the counts of a finished unit."""
-        self.units[unit] = counts
-
-    def commit(self) -> None:
-        """Nothing to make permanent."""
+from dualrs.votes import Counts, SamplingPlan, Unit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,8 +35,7 @@ class Sample:
     seed: int
     header: Callable[[], Header]
     inputs: Sequence[InputRow]
-    units: Any  # Mapping[Unit, Counts], or None for a ledger, which has them
-    path: Path | None = None
+    units: Callable[[], Iterable[tuple[Unit, Counts]]]
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> "Sample":
@@ -66,7 +47,7 @@ class Sample:
             inputs = [row for row in ledger.inputs() if row.id in done]
         return cls(
             header.scheme, header.plan, tuple(sampled.ids.tolist()), sampled.votes, header.own_rule, header.alpha,
-            header.seed, lambda: header, inputs, None, Path(path),
+            header.seed, lambda: header, inputs, partial(_recorded, path),
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -101,13 +82,12 @@ class Sample:
         certificates = dict(zip(self.ids, self.certify(), strict=True))
         with Ledger.create_or_resume(path, self.header()) as ledger, ledger.all_or_none():
             ledger.add_inputs(self.inputs)
-            for unit, counts in self._units():
+            for unit, counts in self.units():
                 ledger.record(unit, counts)
             for name, certificate in certificates.items():
                 ledger.conclude(name, certificate, 0.0)
 
-    def _units(self) -> Iterable[tuple[Unit, Counts]]:
-        if self.path is None:
-            return list(self.units.items())
-        with Ledger.open(self.path) as ledger:
-            return list(ledger.units())
+
+def _recorded(path: str | PathLike[str]) -> list[tuple[Unit, Counts]]:
+    with Ledger.open(path) as ledger:
+        return list(ledger.units())

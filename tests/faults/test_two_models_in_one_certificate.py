@@ -14,7 +14,7 @@ from dualrs import DualSmoothed, Smoothed
 from dualrs.cli.ledgers import merge
 from dualrs.data.dataset import ArrayDataset
 from dualrs.errors import ForeignLedger
-from dualrs.jobs import certify_dataset, opening
+from dualrs.jobs import certify_dataset, reuse
 from dualrs.models.noisy import fingerprint
 from dualrs.storage import Header, Ledger, verify
 from dualrs.votes import SamplingPlan
@@ -98,7 +98,7 @@ def stopped(tmp_path):
 def by_fingerprint_alone(monkeypatch):
     """The sabotaged twin: a model is known by the fingerprint of its networks, and no vote is drawn again."""
     ignore_answers(monkeypatch)
-    monkeypatch.setattr(opening, "demand_same", lambda *given, **options: None)
+    monkeypatch.setattr("dualrs.jobs.certify.demand_same", lambda *given, **options: None)
 
 
 def ignore_answers(monkeypatch):
@@ -202,6 +202,42 @@ def test_half_a_stream_is_not_reused(stopped, tmp_path):
         assert not any(ledger.has(unit, counts) for unit, counts in half)
 
 
+LONGER = SamplingPlan(PLAN.n0, 5000)
+
+
+def test_a_longer_run_goes_on_with_the_same_model_only(unbroken, tmp_path):
+    old = unbroken["as it was"]
+    with pytest.raises(ForeignLedger, match="on input 3 came out differently"):
+        run(tmp_path / "new.ledger", one_sigma(turns=True), reuse=old, plan=LONGER)
+    assert list(tmp_path.iterdir()) == []
+    new = run(tmp_path / "new.ledger", one_sigma(), reuse=old, plan=LONGER)
+    assert rows(new) == rows(run(tmp_path / "afresh.ledger", one_sigma(), plan=LONGER))
+
+
+def test_a_longer_run_does_not_go_on_from_half_a_stream(stopped, tmp_path):
+    with pytest.raises(ForeignLedger, match="on input 3 came out differently"):
+        run(tmp_path / "refused.ledger", one_sigma(turns=True), reuse=stopped, plan=LONGER)
+    new = run(tmp_path / "new.ledger", one_sigma(), reuse=stopped, plan=LONGER)
+    assert rows(new) == rows(run(tmp_path / "afresh.ledger", one_sigma(), plan=LONGER))
+
+
+def test_a_longer_run_that_was_stopped_goes_on_as_if_it_had_not_been(unbroken, tmp_path):
+    old, new = unbroken["as it was"], tmp_path / "new.ledger"
+
+    def stop(progress):
+        if progress.inputs >= 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(new, one_sigma(), reuse=old, plan=LONGER, report=stop)
+    before = rows(new)
+    with pytest.raises(ForeignLedger, match="on input 3 came out differently"):
+        run(new, one_sigma(turns=True), reuse=old, plan=LONGER)
+    assert rows(new) == before
+    run(new, one_sigma(), reuse=old, plan=LONGER)
+    assert rows(new) == rows(run(tmp_path / "afresh.ledger", one_sigma(), plan=LONGER))
+
+
 def test_shards_of_two_models_are_not_merged(tmp_path):
     parts = shards(tmp_path)
     before = [part.read_bytes() for part in parts]
@@ -233,3 +269,13 @@ def test_twin_merges_shards_of_two_models(tmp_path, monkeypatch):
     ignore_answers(monkeypatch)
     merge(tmp_path / "whole.ledger", parts)
     assert problems(tmp_path / "whole.ledger") == []
+
+
+def test_twin_goes_on_from_the_votes_of_another_model(unbroken, tmp_path, monkeypatch):
+    """With one unit of each stream drawn again, and not one on every input."""
+    honest = reuse.demand_same
+    monkeypatch.setattr(reuse, "demand_same", lambda *given, inputs, **options: honest(*given, **options))
+    mixed = run(tmp_path / "mixed.ledger", one_sigma(turns=True), reuse=unbroken["as it was"], plan=LONGER)
+    theirs = run(tmp_path / "theirs.ledger", one_sigma(turns=True), plan=LONGER)
+    assert 0 < sum(counts == units(theirs, BRIGHT)[unit] for unit, counts in units(mixed, BRIGHT).items()) < 5
+    assert problems(mixed) == []

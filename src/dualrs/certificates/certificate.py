@@ -4,7 +4,7 @@ A rule makes `Radii` of bounds. Of radii that rest on real votes `Certificates` 
 arrays; `Certificate` is one of them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -120,12 +120,16 @@ class Certificate:
     @property
     def said(self) -> str:
         """What is claimed, in words."""
+        return self.spoken("class {}".format)
+
+    def spoken(self, named: Callable[[int], str]) -> str:
+        """The same, where ``named`` says what a class is called."""
         if self.abstained:
             return f"abstains: {self.outcome} at sigma {self.sigma_c:g}"
         if self.outcome is Outcome.PREDICTED:
-            return f"class {self.prediction} without a radius (by the {self.limited_by})"
+            return f"{named(self.prediction)} without a radius (by the {self.limited_by})"
         return (
-            f"class {self.prediction} within L2 radius {round_down(self.radius)} "
+            f"{named(self.prediction)} within L2 radius {round_down(self.radius)} "
             f"(sigma {self.sigma_c:g}, limited by {self.limited_by})"
         )
 
@@ -191,9 +195,6 @@ class Certificates(Sequence[Certificate]):
             rival=None if self.rival is None or np.isnan(self.rival[index]) else float(self.rival[index]),
             seed=self.seed,
         )
-
-    def __iter__(self) -> Iterator[Certificate]:
-        return (self[i] for i in range(len(self)))
 
     @property
     def abstained(self) -> NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """PREDICT: the class of the smoothed model without a radius, for one sigma and for the two stages (Section 5.1)."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -56,9 +56,6 @@ class Predictions(Sequence[Prediction]):
         return Prediction(
             int(self.prediction[index]), float(self.sigma_c[index]), Outcome(self.outcome[index]), self.seed
         )
-
-    def __iter__(self) -> Iterator[Prediction]:
-        return (self[i] for i in range(len(self)))
 
     def __str__(self) -> str:
         return listed(self, self.seed)

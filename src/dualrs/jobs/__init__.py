@@ -4,15 +4,7 @@ Enters: smoothed models, a dataset, file names. Leaves: ledgers, complete for th
 """
 
 from dualrs.jobs.certify import Certification, certify_dataset, certify_together
-from dualrs.jobs.redraw import Redrawn, redraw
+from dualrs.jobs.redraw import redraw
 from dualrs.jobs.teach import assign_dataset, label_dataset
 
-__all__ = [
-    "Certification",
-    "Redrawn",
-    "assign_dataset",
-    "certify_dataset",
-    "certify_together",
-    "label_dataset",
-    "redraw",
-]
+__all__ = ["Certification", "assign_dataset", "certify_dataset", "certify_together", "label_dataset", "redraw"]

@@ -3,32 +3,31 @@
 import datetime
 import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
+from dualrs.data.classes import class_names, demand_fit, numbered_as
 from dualrs.data.dataset import Dataset
 from dualrs.data.images import Pixels
-from dualrs.errors import BadSetting, NonFiniteLogits
+from dualrs.errors import BadModel, BadSetting, NonFiniteLogits
 from dualrs.jobs.model import Model
-from dualrs.jobs.recount import demand_same, model_name
+from dualrs.jobs.recount import model_name
 from dualrs.policy import Target
-from dualrs.sampling.collect import Input, Report
+from dualrs.sampling.collect import Input
 from dualrs.sampling.noise import fresh_seed
 from dualrs.schemes import NEEDED, POLICY
 from dualrs.storage.header import Header
-from dualrs.storage.lease import Lease
 from dualrs.storage.ledger import Ledger, demand_current
-from dualrs.votes import SamplingPlan
+from dualrs.votes import SamplingPlan, Stage
 
 _TRIED = 3  # inputs, before networks that fail on every one of them are refused
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a job is asked for, besides its model and its data."""
+    """What a job is asked for, besides its model and its data; no rule where its votes are to train with."""
 
     rule: str
     alpha: float
@@ -49,7 +48,9 @@ def earlier_header(path: Path, reuse: Path | None = None) -> Header | None:
     """The header of the run that a job goes on with or, if it is new, reuses; refuses one of an older format."""
     earlier, source = Ledger.header_of(path), path
     if earlier is None and reuse is not None:
-        earlier, source = recorded(reuse), reuse
+        with Ledger.open(reuse) as ledger:
+            ledger.trust_header()
+            earlier, source = ledger.header, reuse
     if earlier is not None:
         demand_current(earlier, source)
     return earlier
@@ -69,8 +70,11 @@ def header_of(model: Model, dataset: Dataset, asked: Asked, earlier: Header | No
         model.engine.keep_noise(earlier.noise)
     tried = _preflight(model, dataset, asked.indices)
     adaptive = asked.target is not None
+    named = names_of_model(model) or class_names(dataset)
+    if model.scheme.classes:
+        demand_fit(dataset, model.scheme.classes)
     return Header(
-        rule=asked.rule,
+        rule=asked.rule or model.scheme.name,
         alpha=asked.alpha,
         seed=asked.seed,
         n0=asked.plan.n0,
@@ -92,8 +96,27 @@ def header_of(model: Model, dataset: Dataset, asked: Asked, earlier: Header | No
         versions={"python": platform.python_version()} | {p: version(p) for p in ("dualrs", "torch", "numpy", "scipy")},
         command=asked.command,
         tuned=asked.tuned,
+        class_names=named if len(named) == model.scheme.classes else (),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
+
+
+def numbered_for(model: Model, dataset: Dataset) -> Dataset:
+    """The dataset with its labels numbered as the networks of a model number their classes."""
+    return numbered_as(dataset, names_of_model(model))
+
+
+def names_of_model(model: Model) -> tuple[str, ...]:
+    """What the networks of a model call their classes; empty if none says. Experts have to agree."""
+    named = {network.classes for (stage, _), network in model.models.items() if stage is Stage.CLASS} - {()}
+    if len(named) > 1:
+        first, second, *_ = sorted(named)
+        place = next((k for k, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), 0)
+        raise BadModel(
+            f"the networks number their classes differently: class {place} is {first[place]} for one and "
+            f"{second[place]} for another; take networks that were trained with the same numbers"
+        )
+    return named.pop() if named else ()
 
 
 def _preflight(model: Model, dataset: Dataset, indices: Sequence[int]) -> Pixels:
@@ -131,31 +154,11 @@ def answers_of(model: Model, dataset: Dataset, tried: Pixels) -> dict[str, str]:
     return {model_name(stage, sigma): said for (stage, sigma), said in model.engine.identify(first).items()}
 
 
-@contextmanager
-def open_ledger(
-    model: Model,
-    dataset: Dataset,
-    lease: Lease,
-    header: Header,
-    indices: Sequence[int],
-    *,
-    reuse: Path | None = None,
-    report: Report | None = None,
-) -> Iterator[Ledger]:
-    """The ledger of this very run, with its inputs, after a look at whether the model still votes as it did."""
-    with Ledger.create_or_resume(lease.path, header, lease) as ledger:
-        demand_same(model, dataset, ledger, header.scheme.streams, unfinished=True, reuse=reuse, report=report)
-        labels = dataset.labels
-        ledger.add_inputs((dataset.ids[i], i, None if labels is None else labels[i]) for i in dict.fromkeys(indices))
-        ledger.commit()
-        yield ledger
-
-
-def recorded(path: Path) -> Header:
-    """The header of a ledger that is only read."""
-    with Ledger.open(path) as ledger:
-        ledger.trust_header()
-        return ledger.header
+def name_inputs(ledger: Ledger, dataset: Dataset, indices: Sequence[int]) -> None:
+    """Put the inputs of a run into its ledger."""
+    labels = dataset.labels
+    ledger.add_inputs((dataset.ids[i], i, None if labels is None else labels[i]) for i in dict.fromkeys(indices))
+    ledger.commit()
 
 
 def wanted_inputs(dataset: Dataset, indices: Sequence[int], *done: Collection[str]) -> tuple[Iterator[Input], int]:

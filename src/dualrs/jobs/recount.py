@@ -3,7 +3,7 @@
 Enters: a model, its data, units of a ledger with their counts. Leaves: the units that came out differently.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
@@ -38,19 +38,22 @@ def demand_same(
     model: Model,
     dataset: Dataset,
     ledger: Ledger,
-    streams: Iterable[Stream],
+    streams: Collection[Stream],
     *,
+    inputs: Collection[str] = (),
     unfinished: bool = False,
     reuse: Path | None = None,
     report: Report | None = None,
 ) -> None:
     """Refuse a ledger whose votes this model would not draw: one unit of each stream is drawn again.
 
+    So is one unit of each stream on each of ``inputs``.
     With ``unfinished`` so is every unit of the inputs that are not done, because votes will be added to these, and a
     certificate is about one model; but for whole streams that another ledger, ``reuse``, has too: they were taken from
     there.
     """
-    units = dict(found for stream in streams if (found := ledger.first_unit(stream)))
+    wanted = [(stream, name) for stream in streams for name in (None, *inputs)]
+    units = dict(found for pair in wanted if (found := ledger.first_unit(*pair)))
     if unfinished:
         with ExitStack() as stack:
             other = None if reuse is None else stack.enter_context(Ledger.open(reuse))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dualrs.data.classes import numbered_as
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadSetting, ForeignLedger
 from dualrs.jobs.model import Model
@@ -9,6 +10,7 @@ from dualrs.jobs.opening import answers_of, fingerprints
 from dualrs.jobs.recount import recount
 from dualrs.sampling.collect import Report
 from dualrs.sampling.noise import FIRST_NOISE, NOISE, SHARED
+from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.rows import named
 
@@ -39,8 +41,7 @@ def redraw(model: Model, dataset: Dataset, ledger: Ledger, count: int, *, report
     header, engine = ledger.header, model.engine
     if header.noise.removesuffix(SHARED) not in (NOISE, FIRST_NOISE):
         raise ForeignLedger(f"the noise of {ledger.path} is {header.noise}, which this dualrs does not draw")
-    if dataset.fingerprint != header.dataset_fingerprint:
-        raise ForeignLedger(f"{ledger.path} is about {header.dataset}, and {dataset.name} is other data; give the same")
+    demand_data(dataset, ledger)
     if engine.dtype != header.dtype:
         raise ForeignLedger(f"{ledger.path} was voted in {header.dtype}, and the networks run in {engine.dtype}")
     engine.keep_shape(header.batch_size)
@@ -55,14 +56,27 @@ def redraw(model: Model, dataset: Dataset, ledger: Ledger, count: int, *, report
         tried = dataset.image(0)
         engine.prepare(tried)
         given = fingerprints(model)
-        problems = [
-            f"the network {name!r} is not the one that voted: it has other weights or another shape"
-            for name in sorted({*given, *header.models})
-            if given.get(name) != header.models.get(name)
-        ]
+        problems = other_networks(model, header)
         if not problems and header.identity and answers_of(model, dataset, tried) != header.identity:
             problems = ["the networks answer otherwise than those that voted: their code, a library or the hardware"]
         if given.keys() == header.models.keys():
             different = recount(model, dataset, ledger, units, report)
             problems += [f"{named(unit)}: drawn again, they come out differently" for unit in different]
     return Redrawn(ledger.unit_count(), len(units), problems)
+
+
+def demand_data(dataset: Dataset, ledger: Ledger) -> None:
+    """Refuse data that are not those of a run."""
+    if numbered_as(dataset, ledger.header.class_names).fingerprint != ledger.header.dataset_fingerprint:
+        about = ledger.header.dataset
+        raise ForeignLedger(f"{ledger.path} is about {about}, and {dataset.name} is other data; give the same")
+
+
+def other_networks(model: Model, header: Header) -> list[str]:
+    """A sentence for each network of a model that is not that of a run."""
+    given = fingerprints(model)
+    return [
+        f"the network {name!r} is not the one that voted: it has other weights or another shape"
+        for name in sorted({*given, *header.models})
+        if given.get(name) != header.models.get(name)
+    ]

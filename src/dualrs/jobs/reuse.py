@@ -1,29 +1,38 @@
 """Votes of an earlier run that this one would draw again: copied instead."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadSetting, ForeignLedger
 from dualrs.jobs.model import Model
 from dualrs.jobs.recount import demand_same, model_name
+from dualrs.sampling.collect import Report
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
-from dualrs.votes import Stream
+from dualrs.votes import UNIT, Counts, Stream, Unit
 
 # What decides no vote of a network that both runs have. Pixels and ids are in the fingerprint of the dataset, so its
-# name may differ; an earlier run with more votes begins with those of this one.
+# name may differ; of two runs, the one with more votes begins with those of the other.
 _FREE_TO_DIFFER = (
     "scheme", "rule", "alpha", "n", "sigmas", "sigma_e", "confidences", "models", "identity", "dataset", "votes",
 )  # fmt: skip
 
 
 def reusable(
-    model: Model, dataset: Dataset, path: Path, header: Header, indices: Sequence[int], reuse: Path
+    model: Model,
+    dataset: Dataset,
+    path: Path,
+    header: Header,
+    indices: Sequence[int],
+    reuse: Path,
+    report: Report | None = None,
 ) -> list[Stream]:
     """The streams of an earlier ledger that hold the votes this run would draw; refuses one without any.
 
-    Nothing is written yet: a refusal leaves no ledger behind.
+    Nothing is written yet: a refusal leaves no ledger behind. To the streams of a ledger with fewer votes this run will
+    add its own. A certificate is about one model, so a unit of each of them is drawn again first, on every input.
     """
     if reuse.resolve() == path.resolve():
         raise BadSetting(f"{reuse} cannot be reused for itself; the same command goes on with it anyway")
@@ -37,9 +46,11 @@ def reusable(
             raise ForeignLedger(
                 f"no votes of {reuse} can be reused: {'; '.join(differences)}. Take the same settings, or start afresh"
             )
-        if old.header.n < header.n:
+        longer = header.n > old.header.n
+        if longer and old.header.n < UNIT:
             raise ForeignLedger(
-                f"no votes of {reuse} can be reused: it has {old.header.n:,} a stream, and this run wants {header.n:,}"
+                f"no votes of {reuse} can be reused: it has {old.header.n:,} a stream, and a longer run takes over "
+                f"units of {UNIT:,}. Start afresh"
             )
         asked = {dataset.ids[i] for i in indices}
         streams, reasons = [], {}
@@ -62,11 +73,47 @@ def reusable(
                 streams.append(stream)
         if not streams:
             raise ForeignLedger(f"no votes of {reuse} can be reused: {'; '.join(reasons.values())}. Start afresh")
-        demand_same(model, dataset, old, streams)
+        demand_same(model, dataset, old, streams, inputs=asked if longer else (), report=report)
         return streams
 
 
-def take_over(ledger: Ledger, reuse: Path, streams: Collection[Stream]) -> int:
-    """Copy the votes of some streams; the number of votes that are new."""
+def earlier_looks(header: Header, reuse: Path) -> dict[str, str]:
+    """At which n, and at which alpha each, the first votes of this run were certified before, of the same model."""
+    with Ledger.open(reuse) as ledger:
+        old = ledger.header
+    if old.n >= header.n or not old.certifies or (old.scheme, old.models) != (header.scheme, header.models):
+        return {}
+    return {**old.earlier, str(old.n): repr(old.alpha)}
+
+
+class Earlier:
+    """What was taken over: how many votes, and those that a longer run asks for as it comes to them.
+
+    Of a stream, all that the earlier run planned has to be there: who drew the rest of it would be another.
+    """
+
+    def __init__(self, votes: int = 0, ledger: Ledger | None = None, streams: Collection[Stream] = ()) -> None:
+        self.votes, self._ledger, self._streams = votes, ledger, streams
+
+    def __call__(self, unit: Unit) -> Counts | None:
+        """The counts of a unit, if the earlier run has it."""
+        old = self._ledger
+        if old is None or unit.stream not in self._streams or not old.has_stream(unit.input_id, unit.stream):
+            return None
+        counts = old.counts(unit)
+        self.votes += 0 if counts is None else unit.votes
+        return counts
+
+
+@contextmanager
+def taken_over(ledger: Ledger, reuse: Path | None, streams: Collection[Stream]) -> Iterator[Earlier]:
+    """Copy the votes of some streams of an earlier ledger; of one with fewer votes, as they are asked for.
+
+    A longer run may not want every stream of a shorter one, and a stream that is begun has to be finished.
+    """
+    if reuse is None:
+        yield Earlier()
+        return
     with Ledger.open(reuse) as old:
-        return ledger.take_over(old, streams)
+        longer = ledger.header.n > old.header.n
+        yield Earlier(0, old, streams) if longer else Earlier(ledger.take_over(old, streams))

@@ -1,7 +1,6 @@
 """Targets: how far the radius of an input is worth pursuing. Any target is sound, as stopping spends no alpha."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -69,16 +68,13 @@ def reaches(radius: float, goal: float) -> bool:
 def read_target(text: str) -> Target:
     """A target from its recorded form."""
     kind, _, numbers = text.partition(" ")
+    no_target = BadSetting(f"{text!r} is no target; one is 'radii 0,0.25,0.5' or 'tolerance 0.01'")
     try:
         values = [float(number) for number in numbers.split(",")]
     except ValueError as bad:
-        raise BadSetting(f"{text!r} is no target; one is 'radii 0,0.25,0.5' or 'tolerance 0.01'") from bad
-    return _made(kind, values, text)
-
-
-def _made(kind: str, values: Sequence[float], text: str) -> Target:
+        raise no_target from bad
     if kind == "radii":
         return Grid(tuple(values))
     if kind == "tolerance" and len(values) == 1:
         return Tolerance(values[0])
-    raise BadSetting(f"{text!r} is no target; one is 'radii 0,0.25,0.5' or 'tolerance 0.01'")
+    raise no_target

@@ -38,14 +38,18 @@ class VoteStore(Protocol):
 
 
 class Memory:
-    """A store that forgets: each input begins with no votes, and its tally alone carries them."""
+    """A store that keeps units in memory."""
+
+    def __init__(self) -> None:
+        self.units: dict[Unit, Counts] = {}
 
     def tally(self, input_id: str) -> Tally:
-        """An empty tally."""
+        """An empty tally: every input begins with no votes."""
         return Tally()
 
     def record(self, unit: Unit, counts: Counts) -> None:
-        """Nothing to keep."""
+        """Keep the counts of a finished unit."""
+        self.units[unit] = counts
 
     def commit(self) -> None:
         """Nothing to make permanent."""
@@ -64,6 +68,11 @@ class Progress:
 
 Finish = Callable[[str, Tally, float], None]  # input id, its votes, the seconds its votes took
 Report = Callable[[Progress], None]
+Known = Callable[[Unit], Counts | None]  # the counts of a unit that need not be drawn
+
+
+def nothing(unit: Unit) -> None:
+    """Know no votes."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,7 @@ class Member:
     finish: Finish
     store: VoteStore = field(default_factory=Memory)
     done: Collection[str] = ()  # inputs that it finished before
+    known: Known = nothing
 
     @property
     def share_per_vote(self) -> float:
@@ -152,7 +162,7 @@ class _Collection:
         member, flight = self.members[number], self._open[input_id, number]
         for streams in flight.wanted:
             units = (u for stream, upto in streams.items() for u in member.plan.units(input_id, stream, upto))
-            requests = [Request(unit, number) for unit in units if not flight.tally.holds(unit)]
+            requests = [Request(unit, number) for unit in units if not self._has(member, flight, unit)]
             if requests:
                 flight.outstanding = len(requests)
                 return requests
@@ -163,6 +173,13 @@ class _Collection:
         if not any((input_id, k) in self._open for k in range(len(self.members))):
             del self._images[input_id]
         return []
+
+    def _has(self, member: Member, flight: _Open, unit: Unit) -> bool:
+        """Whether the votes are here; those that are known are put there."""
+        if not flight.tally.holds(unit) and (counts := member.known(unit)) is not None:
+            flight.tally.add(unit, counts)
+            member.store.record(unit, counts)
+        return flight.tally.holds(unit)
 
     def _work(self, flight: _Open, part: float) -> None:
         flight.work += part

@@ -44,7 +44,7 @@ def count(panel: Sequence["Engine"], work: Work, source: NoiseSource) -> None:
     machine = _machine_of(panel)
     lanes = Lanes(panel)
     ahead: deque[tuple[Lane, list[Run], list[Piece]]] = deque()
-    threads = min(_MOST_THREADS, torch.get_num_threads())
+    threads = min(_MOST_THREADS, machine.noise_threads)
 
     with ThreadPoolExecutor(threads, thread_name_prefix="dualrs-noise") as pool:
         noise = NoiseRows(source, machine.batch_size, pool)

@@ -6,20 +6,17 @@ them, and `count`, which counts for one engine or for several.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-
-import torch
+from typing import Unpack
 
 from dualrs.data.images import Pixels
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.counting import count
 from dualrs.sampling.identity import identify
-from dualrs.sampling.machine import Machine
+from dualrs.sampling.machine import EngineSettings, Machine
 from dualrs.sampling.noise import NOISE, SHARED, NoiseSource
 from dualrs.sampling.preflight import preflight
 from dualrs.sampling.work import Slot, Work
 from dualrs.votes import Stage, Stream
-
-BATCH_SIZE = 256
 
 
 class Engine:
@@ -32,17 +29,10 @@ class Engine:
     """
 
     def __init__(
-        self,
-        models: Mapping[Slot, NoisyModel],
-        *,
-        batch_size: int = BATCH_SIZE,
-        device: str | torch.device | None = None,
-        dtype: str = "float32",
-        compile: bool = False,
-        share: bool = True,
+        self, models: Mapping[Slot, NoisyModel], *, share: bool = True, **machine: Unpack[EngineSettings]
     ) -> None:
         self.models = dict(models)
-        self.machine = Machine(self.models.values(), batch_size=batch_size, device=device, dtype=dtype, compile=compile)
+        self.machine = Machine(self.models.values(), **machine)
         routers = [sigma for stage, sigma in self.models if stage is Stage.ROUTER]
         self._shared = next((s for s in routers if share and (Stage.CLASS, s) in self.models), None)
         self.dtype, self.device = self.machine.dtype, self.machine.device

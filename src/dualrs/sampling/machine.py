@@ -7,6 +7,7 @@ images for them.
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -14,29 +15,45 @@ from torch import Tensor
 from dualrs.data.images import LEVELS
 from dualrs.errors import BadSetting, NotCompiled, OutOfMemory, first_line
 from dualrs.models.compiled import compile_parts
-from dualrs.models.hardware import autocast, check_dtype, open_device
+from dualrs.models.hardware import autocast, check_dtype, is_out_of_memory, open_device
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.noise import Int16s
+
+BATCH_SIZE = 256
+
+
+class EngineSettings(TypedDict, total=False):
+    """How networks are run: see `Machine`."""
+
+    batch_size: int
+    device: str | torch.device | None
+    dtype: str
+    compile: bool
+    threads: int | None
 
 
 class Machine:
     """Runs networks on one device, in one number format, on batches of one shape.
 
     The networks are moved there; with ``compile``, torch compiles them in place. ``batch_size`` may shrink until they
-    fit, unless it is ``fixed``.
+    fit, unless it is ``fixed``. ``threads`` are those of the processor that torch may use: by default as many as it
+    does, or one for networks so small that more would wait for one another.
     """
 
     def __init__(
         self,
         models: Collection[NoisyModel],
         *,
-        batch_size: int,
-        device: str | torch.device | None,
-        dtype: str,
-        compile: bool,
+        batch_size: int = BATCH_SIZE,
+        device: str | torch.device | None = None,
+        dtype: str = "float32",
+        compile: bool = False,
+        threads: int | None = None,
     ) -> None:
-        if batch_size < 1:
-            raise BadSetting(f"the batch size must be at least 1, got {batch_size}")
+        for name, value in (("batch size", batch_size), ("number of threads", 1 if threads is None else threads)):
+            if value < 1:
+                raise BadSetting(f"the {name} must be at least 1, got {value}")
+        self.threads, self.noise_threads = threads, threads or torch.get_num_threads()
         self.batch_size, self.fixed = batch_size, False
         self.dtype = check_dtype(dtype)
         self.device = _choose_device(device, models)
@@ -55,7 +72,7 @@ class Machine:
     def inference(self) -> Iterator[None]:
         """No gradients; reduced precision if asked for."""
         compiler = torch.compiler.set_stance("force_eager") if self._eager else nullcontext()
-        with torch.inference_mode(), autocast(self.device, self.dtype), compiler:
+        with torch.inference_mode(), autocast(self.device, self.dtype), compiler, on_threads(self.threads):
             yield
 
     @contextmanager
@@ -81,11 +98,15 @@ class Machine:
         )
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, in whichever words."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
-        phrase in str(error) for phrase in ("out of memory", "can't allocate memory", "not enough memory")
-    )
+@contextmanager
+def on_threads(threads: int | None) -> Iterator[None]:
+    """Have torch use so many threads of the processor; None leaves it as it is."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _choose_device(device: str | torch.device | None, models: Collection[NoisyModel]) -> torch.device:

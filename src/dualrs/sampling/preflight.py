@@ -4,6 +4,7 @@ Enters: networks, the machine that runs them, one image. Leaves: how many answer
 that fits all of them.
 """
 
+import time
 import warnings
 from collections.abc import Mapping
 
@@ -13,15 +14,18 @@ from torch import Tensor
 from dualrs.data.images import Pixels
 from dualrs.errors import BadModel, BatchDependent, NonDeterministic, NonFiniteLogits, OutOfMemory, RoundingDependent
 from dualrs.models.compiled import is_compilers
-from dualrs.models.hardware import DTYPES
-from dualrs.models.noisy import NoisyModel
+from dualrs.models.hardware import DTYPES, is_out_of_memory
+from dualrs.models.noisy import NoisyModel, answering
 from dualrs.sampling.batches import noisy_copies
-from dualrs.sampling.machine import Machine, is_out_of_memory
+from dualrs.sampling.machine import Machine, on_threads
 from dualrs.sampling.work import Slot
 from dualrs.votes import Part, Stage, Stream
 
 # Largest difference of logits, relative to their size, that rounding in another place of a batch explains.
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10, torch.bfloat16: 5e-2, torch.float16: 1e-2}
+_QUICK = 0.005  # seconds of a batch
+_TRIALS = 3  # of which the quickest counts
+_GAIN = 1.5  # that several threads must bring
 
 
 def preflight(machine: Machine, models: Mapping[Slot, NoisyModel], pixels: Pixels) -> dict[Slot, int]:
@@ -35,7 +39,28 @@ def preflight(machine: Machine, models: Mapping[Slot, NoisyModel], pixels: Pixel
     classes = {a for (stage, _), a in answers.items() if stage is Stage.CLASS}
     if len(classes) > 1:
         raise BadModel(f"the experts have different numbers of classes: {sorted(classes)}")
+    if machine.threads is None and machine.device.type == "cpu" and torch.get_num_threads() > 1:
+        each = {model.key(sigma): (model, sigma, stage) for (stage, sigma), model in models.items()}.values()
+        machine.threads = 1 if all(_one_thread_will_do(machine, *one, pixels) for one in each) else None
     return answers
+
+
+def _one_thread_will_do(machine: Machine, model: NoisyModel, sigma: float, stage: Stage, pixels: Pixels) -> bool:
+    """Whether a network is so quick that threads lose in waiting for one another what they gain by working together.
+
+    On a machine with other work they lose much more: each waits until all have had their turn.
+    """
+    noisy = machine.images(noisy_copies(pixels, Stream(stage, Part.SELECTION, sigma), machine.batch_size), pixels.shape)
+
+    def seconds() -> float:
+        began = time.perf_counter()
+        model(noisy, sigma)
+        return time.perf_counter() - began
+
+    with machine.inference():
+        with on_threads(1):
+            alone = min(seconds() for _ in range(_TRIALS))
+        return alone < _QUICK and alone < _GAIN * min(seconds() for _ in range(_TRIALS))
 
 
 def _fit(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> int:
@@ -43,8 +68,9 @@ def _fit(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> int
     while True:
         rows = noisy_copies(pixels, Stream(stage, Part.SELECTION, sigma), machine.batch_size)
         try:
-            with machine.inference():
-                return check_behaviour(model, machine.images(rows, pixels.shape), sigma, DTYPES[machine.dtype])
+            noisy = machine.images(rows, pixels.shape)
+            with machine.inference(), answering(model.name, model.module, noisy):
+                return check_behaviour(model, noisy, sigma, DTYPES[machine.dtype])
         except (RuntimeError, MemoryError) as error:
             if machine.compile and is_compilers(error):
                 machine.do_without_compiler(model.name, error)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from dualrs.data.images import Pixels
-from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.noise import NoiseSource
 from dualrs.sampling.work import Counting, Slot, Work
 from dualrs.scale.parcels import Ready, Settings
@@ -25,26 +24,12 @@ class Executor:
     def __init__(self, workers: "Workers", number: int, engine: Counting) -> None:
         self._workers, self._engine = workers, engine
         self.number = number
-        self.batch_size = engine.batch_size
+        self.models = engine.models  # as the driver has them
+        self.batch_size, self.dtype, self.compile = engine.batch_size, engine.dtype, engine.compile
         self.answers: dict[Slot, int] = {}
         self.keep = False  # the batch size, whatever fits
         self.image: Pixels | None = None  # that the networks are tried on
         self.first: Ready | None = None  # report, by which all others are measured
-
-    @property
-    def models(self) -> Mapping[Slot, NoisyModel]:
-        """The networks, as the driver has them."""
-        return self._engine.models
-
-    @property
-    def dtype(self) -> str:
-        """The number format of the networks."""
-        return self._engine.dtype
-
-    @property
-    def compile(self) -> bool:
-        """Whether workers have them compiled."""
-        return self._engine.compile
 
     @property
     def device(self) -> torch.device:
@@ -69,7 +54,7 @@ class Executor:
         """Have every worker try the networks on one image, once; the smallest batch size of all is taken."""
         if not self.answers:
             self.image = pixels  # of this executor's own: others may have been tried on another
-            self._workers.prepare(self)
+            self._workers.seats.prepare(self)
 
     @property
     def settings(self) -> Settings:
@@ -88,7 +73,7 @@ class Executor:
 
     def identify(self, first: Pixels) -> Mapping[Slot, str]:
         """For each stage and sigma a hash of what its network answers to trial copies of this and of fixed images."""
-        return self._workers.identify(self, first)
+        return self._workers.seats.identify(self, first)
 
     @property
     def counter(self) -> Callable[[Sequence["Executor"], Work, NoiseSource], None]:

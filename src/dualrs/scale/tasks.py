@@ -9,7 +9,7 @@ that has then cost several workers is set aside.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dualrs.data.images import Pixels
@@ -122,19 +122,14 @@ def cut(requests: list[Request], votes: float) -> list[list[Request]]:
     together: dict[tuple[int, int], list[Request]] = {}
     for request in requests:
         together.setdefault((request.unit.start, request.unit.stop), []).append(request)
-    return list(_joined(iter(together.values()), votes))
+    parts: list[list[Request]] = [[]]
+    for part in together.values():
+        if parts[-1] and votes_of(parts[-1]) + votes_of(part) > votes:
+            parts.append([])
+        parts[-1] += part
+    return parts
 
 
 def votes_of(requests: Sequence[Request]) -> int:
     """How many votes are asked for."""
     return sum(request.unit.votes for request in requests)
-
-
-def _joined(parts: Iterator[list[Request]], votes: float) -> Iterator[list[Request]]:
-    held: list[Request] = []
-    for part in parts:
-        if held and votes_of(held) + votes_of(part) > votes:
-            yield held
-            held = []
-        held += part
-    yield held

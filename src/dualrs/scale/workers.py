@@ -10,17 +10,15 @@ costs little. Its tasks are given to others, and another worker is started in it
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, Self
 
 import torch
 
-from dualrs.data.images import Pixels
 from dualrs.errors import BadSetting, InputsFailed, WorkersFailed
 from dualrs.sampling.noise import NoiseSource
-from dualrs.sampling.work import Counting, Slot, Work
+from dualrs.sampling.work import Counting, Work
 from dualrs.scale.cluster import connected, divide, import_ray, resources
 from dualrs.scale.executor import Executor
 from dualrs.scale.networks import pack_networks
@@ -66,12 +64,12 @@ class Workers:
     @property
     def alive(self) -> int:
         """How many workers are ready or at work."""
-        return self._seats.alive
+        return self.seats.alive
 
     @property
     def wanted(self) -> int:
         """How many workers there would be if none were lost."""
-        return len(self._seats)
+        return len(self.seats)
 
     def __enter__(self) -> Self:
         self._ray = ray = import_ray()
@@ -79,23 +77,13 @@ class Workers:
         with ExitStack() as opening:
             opening.enter_context(connected(ray, self._count, self._address, len(packed)))
             self._share = divide(resources(ray), self._count, self._wanted_device)
-            self._seats = Seats(ray, self._share, self.executors, ray.put(packed))
-            opening.callback(self._dismiss)
+            self.seats = Seats(ray, self._share, self.executors, ray.put(packed))
+            opening.callback(self._end, self.seats)
             self._open = opening.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
-
-    def prepare(self, executor: Executor) -> None:
-        """Start the workers if there are none, and have each try the networks of one executor."""
-        self._seats.prepare(executor)
-
-    def identify(self, executor: Executor, first: Pixels) -> Mapping[Slot, str]:
-        """What the networks of one executor answer to trial copies, from a worker: all of them answer alike."""
-        return self._seats.identify(executor, first)
 
     def count(self, panel: Sequence[Executor], work: Work, source: NoiseSource) -> None:
         """Count every unit that a work asks of the members of a panel, until it asks no more, on noise of one source.
@@ -106,24 +94,22 @@ class Workers:
             raise BadSetting(f"models that vote together need one batch size and precision; got {sorted(settings)}")
         supply = Supply(work)
         self._losses, last_alive = 0, time.monotonic()
-        for seat in self._seats:
+        for seat in self.seats:
             # Begin small, as nobody knows yet what a vote takes: a batch for each network.
             seat.size = panel[0].batch_size * len(panel[0].models)
-        self._seats.fill()
+        self.seats.fill()
         try:
             while self._hand_out(supply, source, panel):
                 if self.alive:
                     last_alive = time.monotonic()
                 elif time.monotonic() - last_alive > LONG_PATIENCE:
-                    raise WorkersFailed(
-                        f"no worker has come back for {LONG_PATIENCE / 60:.0f} minutes{self._seats.why}"
-                    )
-                for seat, ref in self._seats.hear():
+                    raise WorkersFailed(f"no worker has come back for {LONG_PATIENCE / 60:.0f} minutes{self.seats.why}")
+                for seat, ref in self.seats.hear():
                     if ref in seat.tasks:  # and not lost a moment ago
                         self._take(seat, ref, work, supply, panel)
                 work.batch_done()
-        except BaseException:
-            self._abandon()
+        except BaseException:  # nobody waits any more for what they count
+            self._end(seat for seat in self.seats if seat.tasks)
             raise
         if supply.failures:
             raise InputsFailed(supply.failures)
@@ -135,16 +121,16 @@ class Workers:
             parcel = Parcel.pack(task.requests, supply.pixels, source, tuple(executor.number for executor in panel))
             seat.tasks[seat.actor.vote.remote(parcel)] = task
 
-        for seat in self._seats:
+        for seat in self.seats:
             if seat.ready and not seat.tasks and (task := supply.next_suspect()):
                 send(seat, task)
-        roomy = deque(sorted((s for s in self._seats if s.has_room), key=lambda seat: len(seat.tasks)))
+        roomy = deque(sorted((s for s in self.seats if s.has_room), key=lambda seat: len(seat.tasks)))
         while roomy and (task := supply.next_task(roomy[0].size)):
             seat = roomy.popleft()
             send(seat, task)
             if seat.has_room:
                 roomy.append(seat)
-        return any(seat.tasks for seat in self._seats) or not supply.is_empty
+        return any(seat.tasks for seat in self.seats) or not supply.is_empty
 
     def _take(self, seat: Seat, ref: Any, work: Work, supply: Supply, panel: Sequence[Executor]) -> None:
         """Deliver the counts of a task, or put it back into the supply if they are lost."""
@@ -169,21 +155,13 @@ class Workers:
         for task in tasks:
             supply.lost(task, len(tasks) == 1, reason)
         self._losses += 1
-        self._seats.replace(seat, reason)
+        self.seats.replace(seat, reason)
         if self._losses >= LOSSES:
-            raise WorkersFailed(
-                f"{LOSSES} workers in a row were lost before they had counted anything{self._seats.why}"
-            )
+            raise WorkersFailed(f"{LOSSES} workers in a row were lost before they had counted anything{self.seats.why}")
 
-    def _abandon(self) -> None:
-        """End workers that are counting what nobody waits for any more."""
-        for seat in self._seats:
-            if seat.tasks:
-                self._seats.end(seat)
-
-    def _dismiss(self) -> None:
-        for seat in self._seats:
-            self._seats.end(seat)
+    def _end(self, seats: Iterable[Seat]) -> None:
+        for seat in seats:
+            self.seats.end(seat)
 
     @property
     def _task_seconds(self) -> float:

@@ -5,7 +5,7 @@ byte. A thousand classes in five bins of confidence are five thousand answers, n
 counts that are not zero are kept, each with its place.
 """
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,29 +18,13 @@ Blocks = NDArray[np.uint8]
 FEW = 256  # answers up to which every count is kept
 
 
-class Packing(Protocol):
-    """A way to keep the counts of units whose votes have so many different answers."""
-
-    answers: int
-
-    def packed(self, table: NDArray[Any]) -> bytes:
-        """The bytes of a table of counts."""
-
-    def most(self, unit: Unit) -> int:
-        """How many bytes the counts of a unit may have."""
-
-    def whole(self, raw: bytes, most: int) -> bool:
-        """Whether the bytes may be those of a unit that has so many at most."""
-
-    def table(self, raw: bytes, unit: Unit) -> Blocks:
-        """The counts of a unit, shape (blocks, answers)."""
-
-    def summed(self, raw: bytes) -> Counts:
-        """The counts of one unit, or of several one after the other, added up; shape (answers,)."""
-
-
 class Dense:
-    """Every count is a byte."""
+    """Every count is a byte.
+
+    Of each way to keep the counts of units, with so many different ``answers``: `packed` makes the bytes of a table of
+    counts, and `table` the table of bytes; `most` is how many bytes a unit may have, `whole` whether these may be those
+    of a unit that has so many at most, and `summed` adds up the units in them, shape (answers,).
+    """
 
     def __init__(self, answers: int) -> None:
         self.answers = answers
@@ -104,6 +88,9 @@ class Sparse:
         entries = np.frombuffer(raw, dtype=self._ENTRY)
         found = np.bincount(entries["place"] % self.answers, weights=entries["count"], minlength=self.answers)
         return found.astype(np.int64)
+
+
+Packing = Dense | Sparse
 
 
 def packing_of(answers: int, format_: int) -> Packing:

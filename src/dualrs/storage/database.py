@@ -7,10 +7,10 @@ in WAL mode, so that others can read at the same time; a clean close leaves one 
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from dualrs.errors import LedgerError
 from dualrs.storage.header import FORMAT, FORMATS
@@ -64,15 +64,17 @@ class Database:
             raise LedgerError(f"there is no ledger {path}")
         if _is_empty(path):
             raise LedgerError(f"{path} is empty: its run was stopped before it began; start that run again")
-        database = cls(path, "ro")
-        return database._or_close(database._demand_ledger)
+        with cls(path, "ro").or_abandon() as database:
+            database._demand_ledger()
+        return database
 
     @classmethod
     def founding(cls, path: Path, header_row: Sequence[object]) -> "Database":
         """Open a ledger for writing; where there is none, found it with this header row."""
         exists = path.exists() and not _is_empty(path)
-        database = cls(path, "rw" if exists else "rwc")
-        return database._or_close(lambda: database._found(header_row))
+        with cls(path, "rw" if exists else "rwc").or_abandon() as database:
+            database._found(header_row)
+        return database
 
     @classmethod
     def resuming(cls, path: Path) -> "Database | None":
@@ -82,20 +84,21 @@ class Database:
         """
         if not path.exists() or _is_empty(path):
             return None
-        database = cls(path, "rw")
-        database._or_close(lambda: None if database._is_blank() else database._demand_ledger())
-        if database._is_blank():
-            database.abandon()
-            return None
-        return database
+        with cls(path, "rw").or_abandon() as database:
+            if not database._is_blank():
+                database._demand_ledger()
+                return database
+        database.abandon()
+        return None
 
-    def _or_close(self, step: Callable[[], None]) -> "Database":
+    @contextlib.contextmanager
+    def or_abandon(self) -> Iterator[Self]:
+        """Close without committing if anything goes wrong within."""
         try:
-            step()
+            yield self
         except BaseException:
             self.abandon()
             raise
-        return self
 
     def _found(self, header_row: Sequence[object]) -> None:
         if self._is_blank():

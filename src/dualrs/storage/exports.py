@@ -1,4 +1,4 @@
-"""Exports: results as TSV, CSV or Parquet. docs/file-formats.md lists the columns.
+"""Exports: results, or other columns, as TSV, CSV or Parquet. docs/file-formats.md lists the columns.
 
 Enters: results and a path, whose suffix chooses the format. Leaves: a whole file or none: it is written beside its
 place and then moved there. Radii are written in full, never rounded.
@@ -7,6 +7,8 @@ place and then moved there. Radii are written in full, never rounded.
 import csv
 import math
 from collections.abc import Callable
+from functools import partial
+from io import TextIOWrapper
 from os import PathLike
 from pathlib import Path
 from typing import IO
@@ -18,20 +20,24 @@ from dualrs.storage.results import UNLABELLED, Results
 Cell = str | int | float | None
 Table = dict[str, list[Cell]]
 
+_WHOLE = ("index", "label", "prediction", "correct", "decided")  # columns of whole numbers
+
 
 def write(results: Results, path: str | PathLike[str]) -> None:
     """Write results to ``path``: .tsv as the field reads it, .csv and .parquet with all columns."""
-    path = Path(path)
-    formats: dict[str, Callable[[Results, IO[bytes]], None]] = {
-        ".tsv": _write_tsv,
-        ".csv": _write_csv,
-        ".parquet": _write_parquet,
-    }
-    writer = formats.get(path.suffix.lower())
-    if writer is None:
-        raise BadTable(f"cannot tell the format of {path}: give a name that ends in {', '.join(formats)}")
-    with whole_file(path) as file:
-        writer(results, file)
+    write_columns((_field_columns if _suffix(path) == ".tsv" else _columns)(results), path)
+
+
+def write_columns(columns: Table, path: str | PathLike[str]) -> None:
+    """Write columns of one length to ``path``, in the format of its suffix."""
+    if (writer := _FORMATS.get(_suffix(path))) is None:
+        raise BadTable(f"cannot tell the format of {path}: give a name that ends in {', '.join(_FORMATS)}")
+    with whole_file(Path(path)) as file:
+        writer(columns, file)
+
+
+def _suffix(path: str | PathLike[str]) -> str:
+    return Path(path).suffix.lower()
 
 
 def _columns(results: Results) -> Table:
@@ -50,45 +56,33 @@ def _columns(results: Results) -> Table:
     }
 
 
-def _write_tsv(results: Results, file: IO[bytes]) -> None:
+def _field_columns(results: Results) -> Table:
+    """The columns that the field reads, under its names."""
     table = _columns(results)
     names = {"idx": "index", "label": "label", "predict": "prediction", "radius": "radius", "correct": "correct"}
-    columns = {theirs: table[ours] for theirs, ours in names.items()}
-    columns["time"] = [None if math.isnan(s) else _clock(s) for s in results.seconds.tolist()]
-    _write_lines(columns, file, "\t")
+    clocks: list[Cell] = [None if math.isnan(s) else _clock(s) for s in results.seconds.tolist()]
+    return {theirs: table[ours] for theirs, ours in names.items()} | {"time": clocks}
 
 
-def _write_csv(results: Results, file: IO[bytes]) -> None:
-    _write_lines(_columns(results), file, ",")
-
-
-def _write_parquet(results: Results, file: IO[bytes]) -> None:
+def _write_parquet(columns: Table, file: IO[bytes]) -> None:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as absent:
         raise DualrsError("writing Parquet needs pyarrow: pip install dualrs[parquet]") from absent
-    whole, real = pa.int64(), pa.float64()
-    types = (pa.string(), whole, whole, whole, real, whole, real, real)
-    table = _columns(results)
-    pq.write_table(pa.table(table, schema=pa.schema(zip(table, types, strict=True))), file)
+    types = {"id": pa.string()} | dict.fromkeys(_WHOLE, pa.int64())
+    pq.write_table(
+        pa.table({name: pa.array(cells, types.get(name, pa.float64())) for name, cells in columns.items()}), file
+    )
 
 
 def _write_lines(columns: Table, file: IO[bytes], delimiter: str) -> None:
     # newline="" and \n by hand: the same bytes on every system. csv writes floats by repr, so nothing is rounded.
-    lines = csv.writer(_Utf8(file), delimiter=delimiter, lineterminator="\n")
+    text = TextIOWrapper(file, encoding="utf-8", newline="")
+    lines = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     lines.writerow(columns)
     lines.writerows(zip(*columns.values(), strict=True))
-
-
-class _Utf8:
-    """What csv needs to write text into a binary file."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def write(self, text: str) -> int:
-        return self._file.write(text.encode())
+    text.detach()  # which leaves the file open
 
 
 def _clock(seconds: float) -> str:
@@ -96,3 +90,10 @@ def _clock(seconds: float) -> str:
     micro = round(seconds * 1e6)
     minutes, micro = divmod(micro, 60_000_000)
     return f"{minutes // 60}:{minutes % 60:02}:{micro // 1_000_000:02}.{micro % 1_000_000:06}"
+
+
+_FORMATS: dict[str, Callable[[Table, IO[bytes]], None]] = {
+    ".tsv": partial(_write_lines, delimiter="\t"),
+    ".csv": partial(_write_lines, delimiter=","),
+    ".parquet": _write_parquet,
+}

@@ -6,6 +6,7 @@ the fields that decide votes or certificates, and sentences about what differs b
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -13,7 +14,7 @@ from typing import Any
 
 from dualrs.certificates import Rule, spell_seed
 from dualrs.errors import BadSetting, LedgerError
-from dualrs.schemes import ALL, NEEDED, POLICY, Assigned, Scheme, read_target, scheme_of
+from dualrs.schemes import ALL, NEEDED, POLICY, Assigned, Lesson, Scheme, read_target, scheme_of
 from dualrs.schemes.scheme import integer, real
 from dualrs.storage.tuned import Overlap, Tuned
 from dualrs.votes import Policy, SamplingPlan
@@ -21,10 +22,14 @@ from dualrs.votes import Policy, SamplingPlan
 FORMAT = 2  # of the ledger: its tables, its seals and the fields of this header
 FORMATS = (1, 2)  # that can be read; format 1 lists no inputs, names no scheme, and its noise is addressed by names
 # Fields that came later, and what they are where a ledger lacks them.
-LATER: Mapping[str, object] = {"votes": NEEDED, "looks": (), "target": "", "policy": "", "identity": {}, "tuned": {}}
+LATER: Mapping[str, object] = {
+    "votes": NEEDED, "looks": (), "target": "", "policy": "", "identity": {}, "tuned": {}, "class_names": (),
+    "earlier": {},
+}  # fmt: skip
 LATER_OF_SCHEMES: Mapping[str, object] = {"confidences": ()}
 MOST_CLASSES = 1 << 20  # counts of votes have a column for each
-INFORMATIONAL = ("versions", "command", "created", "tuned")  # may differ between two halves of one run
+# May differ between two halves of one run.
+INFORMATIONAL = ("versions", "command", "created", "tuned", "class_names", "earlier")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +63,8 @@ class Header:
     command: str = ""
     created: str = ""
     tuned: Mapping[str, str] = field(default_factory=dict)  # the fields of `Tuned`, if its recipe had them
+    class_names: tuple[str, ...] = ()  # by number, if network or data tell
+    earlier: Mapping[str, str] = field(default_factory=dict)  # n at which its first votes were certified -> alpha
 
     def __post_init__(self) -> None:
         # One spelling per value (1 and 1.0, list and tuple, numpy scalars): the fingerprint must not depend on it.
@@ -65,15 +72,20 @@ class Header:
             self._set(name, integer(name, getattr(self, name)))
         self._set("alpha", real("alpha", self.alpha))
         self._set("image_shape", tuple(integer("image_shape", k) for k in self.image_shape))
-        for name in ("models", "identity", "versions", "tuned"):
+        for name in ("models", "identity", "versions", "tuned", "earlier"):
             self._set(name, {_text(name, k): _text(name, v) for k, v in dict(getattr(self, name)).items()})
         for f in fields(self):
             if f.type in (str, "str"):
                 self._set(f.name, _text(f.name, getattr(self, f.name)))
+        self._set("class_names", tuple(_text("class_names", name) for name in self.class_names))
+        if self.class_names and len(self.class_names) != self.scheme.classes:
+            raise BadSetting(f"{len(self.class_names)} names for {self.scheme.classes} classes")
         if self.tuned:
             if odd := sorted(set(self.tuned) ^ {f.name for f in fields(Tuned)}):
                 raise BadSetting(f"the record of a tuned rule has missing or unknown fields: {', '.join(odd)}")
             Tuned(**self.tuned)  # refuses what is none
+        if not all(n.isdecimal() and len(n) < 19 and 0 < float(alpha) < 1 for n, alpha in self.earlier.items()):
+            raise BadSetting(f"earlier looks are numbers of votes, with an alpha each; got {self.earlier}")
         if self.format not in FORMATS:
             raise BadSetting(f"the format must be one of {FORMATS}, got {self.format}")
         if isinstance(self.scheme, Assigned):
@@ -120,6 +132,8 @@ class Header:
     @cached_property
     def wants(self) -> Policy:
         """Which votes an input of the run gets."""
+        if isinstance(self.scheme, Lesson):
+            return self.scheme.wanted(self.plan)
         target = read_target(self.target) if self.target else None
         return self.scheme.policy(self.plan, self.own_rule, self.alpha, votes=self.votes, target=target)
 
@@ -138,6 +152,18 @@ class Header:
         """How many votes a stage gets, in words."""
         adaptive = "adaptive, at most " if self.looks else ""
         return f"{adaptive}n {self.n:,} · n0 {self.n0:,}"
+
+    @property
+    def second_look(self) -> str:
+        """What to know where the first votes of the run were certified before; empty if they were not."""
+        if not self.earlier:
+            return ""
+        before = " and ".join(f"n {int(n):,} at alpha {float(alpha):g}" for n, alpha in self.earlier.items())
+        together = math.fsum([self.alpha, *map(float, self.earlier.values())])
+        return (
+            f"the first of these votes were certified before, {before}. Each run holds at its own alpha; whoever takes "
+            f"the better one for an input looks {len(self.earlier) + 1} times, at {together:g} together"
+        )
 
     def overlap(self, rule: str, ids: Collection[str]) -> Overlap | None:
         """That a rule was tuned on some of these inputs of the run; None if it was not, as far as the run knows."""

@@ -8,7 +8,6 @@ import os
 import sys
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from dualrs.errors import LedgerBusy, LedgerError
@@ -80,7 +79,5 @@ class Lease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()

@@ -7,11 +7,10 @@ the process at any moment loses at most what was not committed.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 
 from dualrs.certificates import Certificate
 from dualrs.errors import ForeignLedger, LedgerError
@@ -56,20 +55,17 @@ class Ledger(Records):
         One of another run that has no votes yet, as a command with a wrong setting leaves behind, makes room. The
         ledger takes the lease on its path, unless the caller has it, and gives it back when it is closed.
         """
-        own = Lease(path) if lease is None else None
-        try:
+        with ExitStack() as stack:
+            own = stack.enter_context(Lease(path)) if lease is None else None
             ledger = cls._founded(Path(path), header)
             ledger._lease = own
-        except BaseException:
-            if own is not None:
-                own.release()
-            raise
+            stack.pop_all()
         return ledger
 
     @classmethod
     def _founded(cls, path: Path, header: Header) -> "Ledger":
-        database = Database.founding(path, Rows(header, header.fingerprint).of_header([], OPEN))
-        try:
+        row = Rows(header, header.fingerprint).of_header([], OPEN)
+        with Database.founding(path, row).or_abandon() as database:
             ledger = cls(database)
             ledger.trust_header()
             if differences := ledger.header.differences(header):
@@ -77,16 +73,24 @@ class Ledger(Records):
                     database.discard()
                     return cls._founded(path, header)
                 demand_current(ledger.header, path)
+                more = f"; more votes go on from these in a new ledger, with --reuse {path}"
                 raise ForeignLedger(
                     f"{path} belongs to another run: {'; '.join(differences)}. "
-                    "Give another file name, or the same settings"
+                    f"Give another file name, or the same settings"
+                    f"{more if header.n > ledger.header.n else ''}{ledger._shown_by(header)}"
                 )
             ledger._remember()
             database.write_ahead()  # only now: a refused file keeps its mode
-        except BaseException:
-            database.abandon()
-            raise
         return ledger
+
+    def _shown_by(self, asked: Header) -> str:
+        """How to see what another rule or alpha makes of these votes, if that is all that was asked for."""
+        own = self.header
+        if not own.certifies or own.differences(asked, apart_from=("alpha", "rule")):
+            return ""
+        words = f" --alpha {asked.alpha:g}" * (asked.alpha != own.alpha)
+        words += f" --rule {asked.rule}" * (asked.rule != own.rule)
+        return f"; to see what these votes give, without new ones: dualrs show {self.path}{words}"
 
     @classmethod
     def header_of(cls, path: str | PathLike[str]) -> Header | None:
@@ -103,19 +107,13 @@ class Ledger(Records):
     @classmethod
     def open(cls, path: str | PathLike[str]) -> "Ledger":
         """Open a ledger for reading, also while another process writes it; the file is not changed."""
-        database = Database.reading(Path(path))
-        try:
+        with Database.reading(Path(path)).or_abandon() as database:
             return cls(database)
-        except BaseException:
-            database.abandon()
-            raise
 
     def __enter__(self) -> "Ledger":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is not None and self.database.founded and self._is_without_votes():
                 self.database.discard()  # a run that failed before its first vote leaves nothing behind

@@ -41,6 +41,24 @@ def _counts_up(column: NDArray[np.float64]) -> bool:
     return bool(((steps == 0) | (steps == 1) | (steps < 0)).all())
 
 
+def note_predictions(undecided: NDArray[np.bool_]) -> list[str]:
+    """Say how many rows are Multiscale's kind of abstention."""
+    return [f"{undecided.sum()} rows have predict -2, undecided: they count as abstentions"] if undecided.any() else []
+
+
+def note_radii(radii: NDArray[np.float64], named: NDArray[np.bool_]) -> list[str]:
+    """Say how many rows that name a class have a radius which no votes can give, or below zero."""
+    notes = []
+    if endless := int((named & (radii == math.inf)).sum()):
+        notes.append(f"{endless} rows have an infinite radius, which no votes can prove: it is taken as 0")
+    if negative := int((named & (radii < 0)).sum()):
+        notes.append(
+            f"{negative} rows name a class with a negative radius, as tables about other norms have them: they certify "
+            "nothing here"
+        )
+    return notes
+
+
 def note_rounding(radii: list[str]) -> list[str]:
     """Say by how much radii may exceed what was certified, if none has more than three significant digits."""
     positive = [text for text in radii if float(text) > 0]

@@ -1,9 +1,11 @@
-"""Peers: reads the result tables that other projects write, and says what is odd about them.
+"""Peers: reads the result tables that other projects write, and our own, and says what is odd about them.
 
-Enters: a TSV with columns idx, label, predict, radius and, mostly, correct and time. Leaves: results, and notes for
-the reader. Whether a prediction is correct is always decided here anew: in many files that column is something else.
+Enters: a TSV or CSV with columns idx, label, predict, radius and, mostly, correct and time, or as `exports` writes it.
+Leaves: results, and notes for the reader. Whether a prediction is correct is always decided here anew: in many files
+that column is something else.
 """
 
+import csv
 import math
 import re
 from collections.abc import Iterator
@@ -16,11 +18,14 @@ import numpy as np
 
 from dualrs.certificates import ABSTAIN
 from dualrs.errors import BadTable
-from dualrs.storage.peer_notes import note_correct, note_rounding
+from dualrs.storage.peer_notes import note_correct, note_predictions, note_radii, note_rounding
 from dualrs.storage.results import UNLABELLED, Results
 
 REQUIRED = ("idx", "label", "predict", "radius")
 OPTIONAL = ("correct", "time")
+_UNDECIDED = -2  # how Multiscale writes that no stage decided: an abstention
+_OURS = {"index": "idx", "prediction": "predict", "seconds": "time"}  # what our own .csv calls them
+_OURS_ALONE = ("id", "sigma_c")
 
 
 @dataclass(frozen=True)
@@ -50,13 +55,15 @@ class _Row(NamedTuple):
     radius_text: str
     correct: float
     seconds: float
+    id: str
+    sigma_c: float
 
     @property
     def claim(self) -> tuple[int, int, float]:
         return self.label, self.predict, self.radius
 
 
-def read_tsv(path: str | PathLike[str]) -> Imported:
+def read_table(path: str | PathLike[str]) -> Imported:
     """Read a table of certification results; a BadTable error names the line at fault."""
     path = Path(path)
     try:
@@ -71,14 +78,20 @@ def read_tsv(path: str | PathLike[str]) -> Imported:
         raise BadTable(f"{path} holds no rows")
     predict = np.array([row.predict for row in rows], dtype=np.int64)
     radius = np.array([row.radius for row in rows], dtype=np.float64)
+    notes += note_predictions(predict == _UNDECIDED)
+    predict = np.maximum(predict, ABSTAIN)
+    notes += note_radii(radius, predict != ABSTAIN)
+    radius[radius == math.inf] = 0
     plain = (predict != ABSTAIN) & (radius == 0)
+    sigma_c = np.array([row.sigma_c for row in rows], dtype=np.float64)
     results = Results(
-        ids=np.array([str(row.idx) for row in rows], dtype=np.str_),
+        ids=np.array([row.id for row in rows], dtype=np.str_),
         index=np.array([row.idx for row in rows], dtype=np.int64),
         label=np.array([row.label for row in rows], dtype=np.int64),
         prediction=predict,
         radius=radius,
         seconds=np.array([row.seconds for row in rows], dtype=np.float64),
+        sigma_c=None if np.isnan(sigma_c).any() else sigma_c,
         plain=plain if plain.any() else None,
     )
     if plain.any():
@@ -91,7 +104,7 @@ def read_tsv(path: str | PathLike[str]) -> Imported:
     if odd := int((results.abstained & (results.radius > 0)).sum()):
         notes.append(f"{odd} rows abstain but carry a positive radius, which claims nothing")
     notes += note_correct(np.array([row.correct for row in rows]), results.correct)
-    notes += note_rounding([row.radius_text for row in rows])
+    notes += note_rounding([row.radius_text for row in rows if math.isfinite(row.radius)])
     return Imported(results, tuple(notes))
 
 
@@ -100,21 +113,22 @@ def _lines(path: Path, text: str, notes: list[str]) -> Iterator[_Line]:
     lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not lines:
         raise BadTable(f"{path} is empty")
-    columns = _split(lines[0][1])
+    delimiter = "\t" if "\t" in lines[0][1] else ","
+    columns = [_OURS.get(name, name) for name in _split(lines[0][1], delimiter)]
     if absent := [name for name in REQUIRED if name not in columns]:
         raise BadTable(
             f"{path}, line {lines[0][0]}: no column {', '.join(absent)} among {', '.join(columns)}; "
-            "the first line must name the columns, separated by tabs"
+            "the first line must name the columns, separated by tabs or commas"
         )
     if len(set(columns)) != len(columns):
         raise BadTable(f"{path}, line {lines[0][0]}: a column stands twice among {', '.join(columns)}")
-    if extra := [name for name in columns if name not in REQUIRED + OPTIONAL]:
+    if extra := [name for name in columns if name not in REQUIRED + OPTIONAL + _OURS_ALONE]:
         notes.append(f"columns that are not used: {', '.join(extra)}")
     notes += [f"there is no column {name}" for name in OPTIONAL if name not in columns]
     headers, last = 1, lines[-1][0]
     for number, line in lines[1:]:
-        cells = _split(line)
-        if cells == columns:
+        cells = _split(line, delimiter)
+        if [_OURS.get(cell, cell) for cell in cells] == columns:
             headers += 1
         elif len(cells) == len(columns):
             torn = number == last and not text.endswith("\n")
@@ -148,15 +162,12 @@ def _parsed(path: Path, text: str, notes: list[str]) -> Iterator[_Row]:
 def _row(line: _Line) -> _Row:
     cells = line.cells
     idx, predict = _whole("idx", cells["idx"]), _whole("predict", cells["predict"])
-    if predict < ABSTAIN:
-        raise ValueError(f"predict is {predict}, but is a class number or -1 for an abstention")
+    if predict < _UNDECIDED:
+        raise ValueError(f"predict is {predict}, but is a class number, or -1 or -2 for an abstention")
     label = _whole("label", cells["label"]) if cells["label"] else -1
-    try:
-        radius = float(cells["radius"])
-    except ValueError:
-        radius = math.nan
-    if not math.isfinite(radius):
-        raise ValueError(f"radius is {cells['radius']!r}, but must be a finite number")
+    radius = _number(cells["radius"])
+    if math.isnan(radius):
+        raise ValueError(f"radius is {cells['radius']!r}, but must be a number")
     return _Row(
         line=line.number,
         idx=idx,
@@ -166,6 +177,8 @@ def _row(line: _Line) -> _Row:
         radius_text=cells["radius"],
         correct=_truth(cells.get("correct", "")),
         seconds=_seconds(cells.get("time", "")),
+        id=cells.get("id") or str(idx),
+        sigma_c=_number(cells.get("sigma_c", "")),
     )
 
 
@@ -185,16 +198,26 @@ def _cut_short(number: int) -> str:
     return f"line {number}, the last, was cut short and is left out: the run may have been killed"
 
 
-def _split(line: str) -> list[str]:
-    return [cell.strip() for cell in line.rstrip("\r").split("\t")]
+def _split(line: str, delimiter: str) -> list[str]:
+    line = line.rstrip("\r")
+    try:
+        cells = line.split("\t") if delimiter == "\t" else next(csv.reader([line]))
+    except csv.Error:  # a cell without end, or with a line end in it
+        cells = [line]  # too few, which is refused
+    return [cell.strip() for cell in cells]
+
+
+def _number(cell: str) -> float:
+    """A number, NaN if it is none."""
+    try:
+        return float(cell)
+    except ValueError:
+        return math.nan
 
 
 def _whole(name: str, cell: str) -> int:
     """A whole number; tables that went through a float column say 3.0."""
-    try:
-        value = float(cell)
-    except ValueError:
-        value = math.nan
+    value = _number(cell)
     if not value.is_integer() or abs(value) > 2**53:
         raise ValueError(f"{name} is {cell!r}, but must be a whole number")
     return int(value)
@@ -202,10 +225,7 @@ def _whole(name: str, cell: str) -> int:
 
 def _truth(cell: str) -> float:
     """A cell of column correct, NaN if it says nothing."""
-    try:
-        return float({"true": "1", "false": "0"}.get(cell.lower(), cell))
-    except ValueError:
-        return math.nan
+    return _number({"true": "1", "false": "0"}.get(cell.lower(), cell))
 
 
 def _seconds(cell: str) -> float:

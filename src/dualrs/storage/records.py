@@ -116,12 +116,11 @@ class Records:
                 tallies[input_id].put(stream, look, self.rows.summed(stream, (raw for _, raw in units)))
         return [tallies[input_id] for input_id in ids]
 
-    def first_unit(self, stream: Stream) -> tuple[Unit, Counts] | None:
-        """One recorded unit of a stream, for a resumed run to draw again and compare; None if there is none."""
+    def first_unit(self, stream: Stream, input_id: str | None = None) -> tuple[Unit, Counts] | None:
+        """One recorded unit of a stream, on this input or on some, to draw again and compare; None if there is none."""
         query = "SELECT * FROM votes WHERE stage = ? AND part = ? AND sigma = ? LIMIT 1"
-        for unit, counts in self._units(query, _address(stream)):
-            return unit, counts.astype(np.int64)
-        return None
+        asked = (query, _address(stream)) if input_id is None else (_ONE, (input_id, *_address(stream), 0))
+        return next(self._counted(*asked), None)
 
     def unfinished_units(self) -> Iterator[tuple[Unit, Counts]]:
         """The votes on inputs that lack something: those to which a resumed run adds more."""
@@ -132,13 +131,12 @@ class Records:
         """Units at random, all different, every one as likely as any other."""
         keys = list(self.database.rows("SELECT input, stage, part, sigma, start FROM votes"))
         chosen = secrets.SystemRandom().sample(keys, min(count, len(keys)))
-        return [(u, c.astype(np.int64)) for key in chosen for u, c in self._units(_ONE, key)]
+        return [held for key in chosen for held in self._counted(_ONE, key)]
 
     def units(self, input_id: str | None = None) -> Iterator[tuple[Unit, Counts]]:
         """All recorded units with their counts, or those on one input, stream by stream and in order."""
         query = "SELECT * FROM votes" + ("" if input_id is None else " WHERE input = ?")
-        held = self._units(query, () if input_id is None else (input_id,))
-        return ((unit, counts.astype(np.int64)) for unit, counts in held)
+        return self._counted(query, () if input_id is None else (input_id,))
 
     def unit_count(self) -> int:
         """How many units of votes are recorded."""
@@ -150,10 +148,18 @@ class Records:
         votes = next(self.database.rows(query, (input_id, *_address(stream))))[0]
         return bool(votes == self.header.plan.steps_of(stream)[-1])
 
+    def counts(self, unit: Unit) -> Counts | None:
+        """The counts of this very unit; None if it is not recorded."""
+        held = self._counted(_ONE, (unit.input_id, *_address(unit.stream), unit.start))
+        return next((counts for found, counts in held if found == unit), None)
+
     def has(self, unit: Unit, counts: Counts | Blocks) -> bool:
         """Whether this very unit is recorded, with these counts."""
-        key = (unit.input_id, *_address(unit.stream), unit.start)
-        return any(held == unit and np.array_equal(kept, counts) for held, kept in self._units(_ONE, key))
+        kept = self.counts(unit)
+        return kept is not None and np.array_equal(kept, counts)
+
+    def _counted(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[Unit, Counts]]:
+        return ((unit, counts.astype(np.int64)) for unit, counts in self._units(query, values))
 
     def _units(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[Unit, Blocks]]:
         return self._read(self.rows.unit, query, values)

@@ -249,11 +249,8 @@ def _is_input(row: Sequence[Any]) -> bool:
     if len(row) != 3 or type(row[0]) is not str:
         return False
     _, position, label = row
-    return type(position) is int and abs(position) < 2**63 and (label is None or _is_class(label))
-
-
-def _is_class(label: Any) -> bool:
-    return type(label) is int and 0 <= label < 2**63
+    is_class = type(label) is int and 0 <= label < 2**63
+    return type(position) is int and abs(position) < 2**63 and (label is None or is_class)
 
 
 def named(unit: Unit) -> str:

@@ -106,6 +106,53 @@ def test_a_shorter_run_takes_the_first_votes_of_a_longer_one(tmp_path):
     assert rows(path) == rows(afresh)
 
 
+@pytest.mark.parametrize("options", [ALL, {}], ids=["all votes", "votes that the rule can use"])
+def test_a_longer_run_goes_on_from_the_votes_of_a_shorter_one(options, tmp_path):
+    old, plan = run(tmp_path / "old", dual(), **options), SamplingPlan(PLAN.n0, 2500)
+    before, classifier, router = old.read_bytes(), deep(seed=7), deep(seed=6)
+    (path,) = together(tmp_path / "new", dual(router, classifier), reuse=old, plan=plan, **options)
+    afresh = run(tmp_path / "afresh", dual(deep(seed=6), deep(seed=7)), plan=plan, **options)
+    assert rows(path) == rows(afresh)
+    assert old.read_bytes() == before
+    with Ledger.open(path) as ledger:
+        assert verify(ledger) == []
+        assert ledger.header.earlier == {str(PLAN.n): "0.01"}
+        assert "looks 2 times, at 0.02 together" in ledger.header.second_look
+
+
+def test_going_on_spares_the_votes_that_are_there(tmp_path):
+    old = run(tmp_path / "old", dual(), plan=SamplingPlan(PLAN.n0, 6000), indices=range(2))
+    router = deep(seed=6)
+    together(
+        tmp_path / "new", dual(router, deep(seed=7)), reuse=old, plan=SamplingPlan(PLAN.n0, 7000), indices=range(2)
+    )
+    drawn = 2 * (1000 + 1000) // 100  # what is new, and one unit on every input drawn again
+    assert drawn <= router.calls < drawn + 25  # instead of 140; the trials, and the selection votes drawn again
+
+
+def test_a_third_look_counts_the_first_two(tmp_path):
+    paths = [run(tmp_path / "0", dual(), plan=SamplingPlan(PLAN.n0, 1000), indices=[0])]
+    for n in (2000, 3000):
+        paths.append(run(tmp_path / str(n), dual(), plan=SamplingPlan(PLAN.n0, n), indices=[0], reuse=paths[-1]))
+    with Ledger.open(paths[-1]) as ledger:
+        assert ledger.header.earlier == {"1000": "0.01", "2000": "0.01"}
+        assert "looks 3 times, at 0.03 together" in ledger.header.second_look
+
+
+def test_another_predictor_is_no_second_look(tmp_path):
+    old = run(tmp_path / "old", dual(), **ALL)
+    (path,) = together(tmp_path / "new", dual(deep(seed=9)), reuse=old, plan=SamplingPlan(PLAN.n0, 2000), **ALL)
+    with Ledger.open(path) as ledger:
+        assert ledger.header.earlier == {}
+
+
+def test_less_than_a_unit_is_not_gone_on_from(tmp_path):
+    old = run(tmp_path / "old", dual(), plan=SamplingPlan(PLAN.n0, 900))
+    with pytest.raises(ForeignLedger, match="it has 900 a stream, and a longer run takes over units of 1,000"):
+        together(tmp_path / "new", dual(), reuse=old)
+    assert not (tmp_path / "new" / "0.ledger").exists()
+
+
 def test_other_candidates_take_over_what_they_have_in_common(tmp_path):
     old = run(tmp_path / "old", dual(), **ALL)
     fewer = {"router": deep(seed=9, answers=2), "classifier": deep(seed=7), "sigmas": (0.25, 1.0)}
@@ -163,7 +210,6 @@ def test_seed_is_that_of_the_run_gone_on_with_or_reused_and_else_a_secret(tmp_pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param({"plan": SamplingPlan(PLAN.n0, 1300)}, "1,200 a stream, and this run wants 1,300", id="longer"),
         pytest.param({"plan": SamplingPlan(40, PLAN.n)}, "n0 is 30 on record but 40 was given", id="another n0"),
         pytest.param({"indices": [7]}, "no votes of the router at sigma 1 on the inputs asked for", id="other inputs"),
     ],

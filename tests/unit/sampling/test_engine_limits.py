@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from watched_networks import Asking, Exact, Watched, engine, images, source, unit
 
-from dualrs.errors import BadSetting, OutOfMemory
+from dualrs.errors import BadModel, BadSetting, OutOfMemory
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.counting import count
 from dualrs.sampling.engine import Engine
@@ -90,7 +90,7 @@ def test_batch_size_of_an_earlier_run_is_never_halved():
 
 def test_other_errors_of_the_network_do_not_shrink_the_batch():
     made = Engine({ONE: NoisyModel("classifier", Narrow(Exact(16), 0, RuntimeError("mat1 and mat2")))}, batch_size=64)
-    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+    with pytest.raises(BadModel, match="mat1 and mat2"):
         made.prepare(IMAGES["0"])
     assert made.batch_size == 64
 

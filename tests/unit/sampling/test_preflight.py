@@ -1,12 +1,16 @@
 """The preflight: networks whose votes would mean nothing are refused before any vote counts."""
 
+import copy
+import time
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 from watched_networks import Asking, Exact, images, source, unit
 
-from dualrs.errors import BadModel, BatchDependent, NonDeterministic, NonFiniteLogits, RoundingDependent
+from dualrs.errors import BadModel, BadSetting, BatchDependent, NonDeterministic, NonFiniteLogits, RoundingDependent
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.counting import count
 from dualrs.sampling.engine import Engine
@@ -168,3 +172,82 @@ def test_network_that_knows_the_sigma_is_looked_at_under_each():
     told = NoisyModel("classifier", Told().eval())
     with pytest.raises(NonFiniteLogits):
         Engine({(Stage.CLASS, s): told for s in (0.25, 0.5, 1.0)}, batch_size=8).prepare(IMAGES["0"])
+
+
+# Images that a network does not take
+
+CONV = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(4 * 36, 3)).eval()
+CHW, HWC = np.zeros((3, 8, 8), np.uint8), np.zeros((8, 8, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("module", "image", "words"),
+    [
+        (CONV, CHW[:1], r"fails on images of 1 x 8 x 8 \(.*channels.*grey images have one channel.*repeat it inside"),
+        (CONV, np.zeros((3, 9, 9), np.uint8), "fails on images of 3 x 9 x 9"),
+        (CONV, HWC, r"look like height x width x channels: give images as \(channels, height, width\)"),
+        (copy.deepcopy(CONV).half(), CHW, 'its weights are float16: call .float.., or pass dtype="float16" beside it'),
+        (copy.deepcopy(CONV).bfloat16(), CHW, 'pass dtype="bfloat16" beside it'),
+        (copy.deepcopy(CONV).double(), CHW, r"its weights are float64: call .float\(\)$"),
+        (Calling(lambda x: {}["missing"]), CHW, r"fails on images of 3 x 8 x 8 \('missing'\)"),
+    ],
+)
+def test_a_network_that_fails_on_the_images_is_refused_in_a_sentence(module, image, words):
+    with pytest.raises(BadModel, match=words) as refusal:
+        Engine({ONE: NoisyModel("classifier", module)}, batch_size=4).prepare(image)
+    assert refusal.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_what_the_sentence_advises_helps(dtype):
+    module = copy.deepcopy(CONV).to(getattr(torch, dtype))
+    Engine({ONE: NoisyModel("classifier", module)}, batch_size=4, dtype=dtype).prepare(CHW)
+
+
+# Threads
+
+
+class Slow(nn.Module):
+    """Takes a while, less of it on several threads; notes how many it had."""
+
+    def __init__(self, seconds, gain):
+        super().__init__()
+        self.seconds, self.gain, self.had = seconds, gain, []
+        self.eval()
+
+    def forward(self, x):
+        self.had.append(torch.get_num_threads())
+        time.sleep(self.seconds / (self.gain if self.had[-1] > 1 else 1))
+        return x.flatten(1)[:, :3]
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize(
+    ("seconds", "gain", "threads"),
+    [(0.001, 1, 1), (0.001, 0.1, 1), (0.003, 8, 2), (0.02, 1, 2)],
+    ids=["small", "small, and worse together", "small, and better together", "large"],
+)
+def test_small_networks_run_on_one_thread(seconds, gain, threads):
+    module = Slow(seconds, gain)
+    made = prepared(module, batch_size=4)
+    assert torch.get_num_threads() == 2  # the user's own setting stays
+    with made.machine.inference():
+        module(torch.zeros(4, 1, 4, 4))
+    assert module.had[-1] == threads
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_that_are_asked_for_are_taken():
+    module = Slow(0, 1)
+    prepared(module, batch_size=4, threads=1)
+    assert set(module.had) == {1}
+    with pytest.raises(BadSetting, match="number of threads must be at least 1, got 0"):
+        prepared(module, threads=0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dualrs.errors import BadTable, DualrsError
-from dualrs.storage import UNLABELLED, Results, read_tsv, write
+from dualrs.storage import UNLABELLED, Results, read_table, write
 
 HARD = [1 / 3, 0.1 + 0.2, 0.0, 5e-324, np.nextafter(1.0, 2)]
 SUFFIXES = [".tsv", ".csv", ".parquet"]
@@ -91,12 +91,23 @@ def test_sigma_c_may_be_unknown(results, tmp_path):
 
 def test_our_tsv_comes_back_through_the_importer(results, tmp_path):
     write(results, tmp_path / "r.tsv")
-    imported = read_tsv(tmp_path / "r.tsv")
+    imported = read_table(tmp_path / "r.tsv")
     again = imported.results
     for name in ("index", "label", "prediction", "radius"):
         assert np.array_equal(getattr(again, name), getattr(results, name)), name
     assert np.allclose(again.seconds, results.seconds, rtol=0, atol=1e-6, equal_nan=True)
     assert imported.notes == ("1 rows have no label",)
+
+
+def test_our_csv_comes_back_through_the_importer_in_full(results, tmp_path):
+    write(results, tmp_path / "r.csv")
+    imported = read_table(tmp_path / "r.csv")
+    for name in ("ids", "index", "label", "prediction", "radius", "sigma_c"):
+        assert np.array_equal(getattr(imported.results, name), getattr(results, name)), name
+    assert np.array_equal(imported.results.seconds, results.seconds, equal_nan=True)
+    assert imported.notes == ("1 rows have no label",)
+    write(imported.results, tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "r.csv").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["r.txt", "r", "r.tsv.gz", ".csv"])

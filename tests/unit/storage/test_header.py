@@ -91,6 +91,22 @@ def test_an_informational_field_decides_nothing(name):
     assert ours != theirs
 
 
+def test_earlier_looks_decide_nothing_and_are_absent_where_there_are_none():
+    plain, second = a_header(), a_header(earlier={"1000": "0.001"})
+    assert "earlier" not in json.loads(plain.to_json())
+    assert plain.second_look == ""
+    assert Header.from_json(second.to_json()) == second
+    assert plain.fingerprint == second.fingerprint
+    assert plain.differences(second) == []
+    assert "certified before, n 1,000 at alpha 0.001" in second.second_look
+
+
+@pytest.mark.parametrize("odd", [{"many": "0.1"}, {"-1": "0.1"}, {"9" * 5000: "0.1"}, {"1000": "2"}, {"1000": "nan"}])
+def test_earlier_looks_are_numbers(odd):
+    with pytest.raises(BadSetting, match="earlier looks are numbers of votes, with an alpha each"):
+        a_header(earlier=odd)
+
+
 def test_the_record_of_a_tuned_rule_decides_nothing_and_is_absent_where_there_is_none():
     """So that a ledger from before there were such records is, byte for byte, what it was."""
     plain, tuned = a_header(), a_header(tuned=TUNED)

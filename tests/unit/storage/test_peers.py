@@ -5,7 +5,7 @@ import pytest
 
 from dualrs.errors import BadTable
 from dualrs.report import certified_accuracy
-from dualrs.storage import UNLABELLED, read_tsv
+from dualrs.storage import UNLABELLED, read_table
 
 HEADER = "idx\tlabel\tpredict\tradius\tcorrect\ttime"
 PLAIN = [
@@ -21,7 +21,7 @@ def read(tmp_path):
     def reader(*lines, end="\n", encoding="utf-8"):
         path = tmp_path / "peer.tsv"
         path.write_bytes(("\n".join(lines) + end).encode(encoding))
-        return read_tsv(path)
+        return read_table(path)
 
     return reader
 
@@ -55,6 +55,36 @@ def test_a_class_with_radius_0_is_a_claim_about_the_input_alone(read):
     )
     assert certified_accuracy(imported.results, (0, 0.1)).tolist() == [3 / 5, 2 / 5]
     assert read(HEADER, *PLAIN).results.plain is None
+
+
+def test_commas_say_the_same_as_tabs(read):
+    tabs = read(HEADER, *PLAIN)
+    commas = read(*(line.replace("\t", ",") for line in (HEADER, *PLAIN)))
+    assert commas.notes == tabs.notes
+    for name in ("ids", "index", "label", "prediction", "radius", "seconds"):
+        assert np.array_equal(getattr(commas.results, name), getattr(tabs.results, name)), name
+
+
+def test_multiscale_writes_minus_two_where_no_stage_decided(read):
+    imported = read(HEADER, *PLAIN, "80\t2\t-2\t0.0\t0\t1.0")
+    assert imported.results.prediction.tolist() == [3, -1, 2, 6, -1]
+    assert imported.results.abstained.sum() == 2
+    assert imported.notes == ("1 rows have predict -2, undecided: they count as abstentions",)
+
+
+def test_one_infinite_radius_does_not_lose_the_file(read):
+    imported = read(HEADER, *PLAIN, "80\t2\t2\tinf\t1\t1.0")
+    assert imported.results.radius.tolist()[-1] == 0
+    assert imported.notes[0] == "1 rows have an infinite radius, which no votes can prove: it is taken as 0"
+    assert certified_accuracy(imported.results, (0, 0.1, 100)).tolist() == [3 / 5, 2 / 5, 0]
+
+
+def test_negative_radii_are_noted(read):
+    imported = read(HEADER, *PLAIN, "80\t2\t2\t-0.3124\t1\t1.0", "81\t2\t-1\t-0.3124\t0\t1.0")
+    assert imported.notes == (
+        "1 rows name a class with a negative radius, as tables about other norms have them: they certify nothing here",
+    )
+    assert certified_accuracy(imported.results, (0, 0.1)).tolist() == [2 / 6, 2 / 6]
 
 
 class TestDialects:
@@ -215,7 +245,12 @@ class TestRefusals:
 
     def test_another_separator(self, read):
         with pytest.raises(BadTable, match="separated by tabs"):
-            read(HEADER.replace("\t", ","), *PLAIN)
+            read(HEADER.replace("\t", ";"), *PLAIN)
+
+    @pytest.mark.parametrize("cell", ['"', "a\rb", "9" * 200_000])
+    def test_a_cell_that_does_not_end(self, read, cell):
+        with pytest.raises(BadTable, match="line 3"):
+            read("idx,label,predict,radius", "0,1,1,0.5", f"1,1,{cell},0.5", "2,1,1,0.5")
 
     def test_no_header(self, read):
         with pytest.raises(BadTable, match="first line must name the columns"):
@@ -233,10 +268,9 @@ class TestRefusals:
             ("1e300\t3\t3\t1.0\t1\t1", "idx is '1e300'"),
             ("0\tcat\t3\t1.0\t1\t1", "label is 'cat'"),
             ("0\t3\tnan\t1.0\t1\t1", "predict is 'nan'"),
-            ("0\t3\t-2\t1.0\t1\t1", "predict is -2"),
+            ("0\t3\t-3\t1.0\t1\t1", "predict is -3"),
             ("0\t3\t3\t\t1\t1", "radius is ''"),
             ("0\t3\t3\tnan\t1\t1", "radius is 'nan'"),
-            ("0\t3\t3\tinf\t1\t1", "radius is 'inf'"),
             ("0\t3\t3\ttensor(1.0)\t1\t1", r"radius is 'tensor\(1.0\)'"),
             ("0\t3\t3\t1.0\t1\t1\t9", "7 cells"),
         ],
@@ -260,13 +294,13 @@ class TestRefusals:
 
     def test_a_missing_file(self, tmp_path):
         with pytest.raises(BadTable, match="there is no file"):
-            read_tsv(tmp_path / "none.tsv")
+            read_table(tmp_path / "none.tsv")
 
     def test_a_folder(self, tmp_path):
         with pytest.raises(BadTable, match="cannot be read"):
-            read_tsv(tmp_path)
+            read_table(tmp_path)
 
     def test_bytes_that_are_no_text(self, tmp_path):
         (tmp_path / "b.tsv").write_bytes(b"\xff\xfe\x00\x80")
         with pytest.raises(BadTable, match="cannot be read as text"):
-            read_tsv(tmp_path / "b.tsv")
+            read_table(tmp_path / "b.tsv")
