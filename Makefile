@@ -3,19 +3,16 @@
 # make test-quick   set up and run the tests that take little time, for the inner loop: under a minute
 # make check        set up and check format, lint and types
 # make bench        set up and print the benchmarks as ratios
+# make docs         set up and build the site into build/site, every link checked
 # make soak         set up and run an hour of kills, damaged files and simulations
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: quickstart test test-quick check bench soak
+.PHONY: quickstart test test-quick check bench docs soak
 
-METHODS := sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade
-
-quickstart: .venv/ready
-	$(BIN)/dualrs panel recipes/quickstart.toml -o runs --inputs 0:100
-	$(BIN)/dualrs compare runs/quickstart.ledger --methods $(METHODS)
-	$(BIN)/dualrs figure accuracy runs/quickstart.ledger --methods $(METHODS) -o runs/quickstart.png
+quickstart: .venv/core
+	$(BIN)/dualrs start
 
 test: .venv/ready
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
@@ -31,10 +28,18 @@ check: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
 
+docs: .venv/ready
+	$(BIN)/python -m mkdocs build --strict
+
 soak: .venv/ready
 	$(BIN)/python -m soak
 
-.venv/ready: pyproject.toml constraints.txt
+# What the quickstart needs, and the rest into the same environment.
+.venv/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[figures]"
+	touch $@
+
+.venv/ready: .venv/core
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $@

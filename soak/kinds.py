@@ -23,7 +23,7 @@ from dualrs.errors import DualrsError, LedgerError
 from dualrs.models.card import Card
 from dualrs.models.weights import load_weights
 from dualrs.schemes import AcesVotes, DualVotes
-from dualrs.storage import Ledger, derive, read_tsv, verify
+from dualrs.storage import Ledger, derive, read_table, verify
 from dualrs.storage.header import FORMAT, Header
 from dualrs.training.checkpoint import read_checkpoint
 from dualrs.training.loop import _resume
@@ -310,7 +310,7 @@ class Tables(Kind):
 
     def read(self, path: Path) -> Answer:
         """Read it; what comes out is a table of results, whatever it says."""
-        results = read_tsv(path).results
+        results = read_table(path).results
         assert len(set(results.ids.tolist())) == len(results) > 0, "an input stands twice"
         assert np.isfinite(results.radius).all(), "a radius is not finite"
         assert (results.prediction >= -1).all(), "a prediction is no class"

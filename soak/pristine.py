@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from dualrs.config import BUNDLED
 from dualrs.data.dataset import ArrayDataset
 from dualrs.jobs import assign_dataset, certify_dataset, label_dataset
 from dualrs.models.architectures import build, complete
@@ -25,7 +26,7 @@ from dualrs.storage import Ledger, derive, write
 from dualrs.storage.database import APPLICATION, SCHEMA
 from dualrs.storage.rows import Rows
 from dualrs.theory.looks import planned_looks
-from dualrs.training.loop import _save
+from dualrs.training.checkpoint import write_checkpoint
 from dualrs.votes import SamplingPlan
 from soak import toys
 
@@ -33,7 +34,6 @@ SIGMAS = (0.25, 0.5, 1.0)
 SOME = range(4)  # inputs of a ledger
 FIRST = "first-format.ledger"  # which lists no inputs
 IDENTITY = "a training of the soak"
-ROOT = Path(__file__).parents[1]
 
 
 def make_all(folder: Path) -> None:
@@ -44,9 +44,11 @@ def make_all(folder: Path) -> None:
     _ledgers(folder / "ledgers")
     _weights(folder / "weights")
     network, optimizer = trained()
-    _save(folder / "checkpoint" / "x.checkpoint", IDENTITY, 7, 12.5, 0.25, network, optimizer)
-    for recipe in (ROOT / "recipes").rglob("*.toml"):
-        target = folder / "recipes" / recipe.relative_to(ROOT / "recipes")
+    content = {"identity": IDENTITY, "step": 7, "seconds": 12.5, "loss": 0.25}
+    states = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
+    write_checkpoint(content | states, folder / "checkpoint" / "x.checkpoint")
+    for recipe in BUNDLED.rglob("*.toml"):
+        target = folder / "recipes" / recipe.relative_to(BUNDLED)
         target.parent.mkdir(exist_ok=True)
         shutil.copy(recipe, target)
     _tables(folder / "tables", folder / "ledgers" / "fusion.ledger")

@@ -1,9 +1,11 @@
+import os
 from pathlib import Path
 
 import pytest
 import torch
 
 TESTS = Path(__file__).parent
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of commands that tests run: several at once would fight for the cores
 
 # What `make test-quick` leaves out, besides tests with the marker: what kills, trains, simulates, or takes many votes.
 SLOW = (
@@ -13,6 +15,7 @@ SLOW = (
     "conformance/test_round_trips.py",
     "examples",
     "faults",
+    "golden/test_made_documents.py",
     "pipeline",
     "property",
     "scale",

@@ -11,8 +11,10 @@ from dualrs.version import __version__
 if TYPE_CHECKING:
     from os import PathLike
 
+    from dualrs.attacks import Attack, Attacks, Effort, attack, attack_ledger
     from dualrs.certificates import ABSTAIN, Certificate, Certificates, Outcome, Prediction, Predictions
     from dualrs.errors import DualrsError, DualrsWarning
+    from dualrs.hub import from_pretrained, push_to_hub, save_pretrained
     from dualrs.pipeline.build import load_data
     from dualrs.pipeline.bundle import load_bundle
     from dualrs.pipeline.networks import load
@@ -20,37 +22,32 @@ if TYPE_CHECKING:
     from dualrs.sample import Sample
     from dualrs.smoothed import Aces, Cascade, DualSmoothed, Smoothed, certify_dataset
 
+# Where each name comes from.
 _HOMES = {
-    "ABSTAIN": "certificates",
-    "Aces": "smoothed",
-    "Cascade": "smoothed",
-    "Certificate": "certificates",
-    "Certificates": "certificates",
-    "DualSmoothed": "smoothed",
-    "DualrsError": "errors",
-    "DualrsWarning": "errors",
-    "Grid": "policy",
-    "Outcome": "certificates",
-    "Prediction": "certificates",
-    "Predictions": "certificates",
-    "Sample": "sample",
-    "Smoothed": "smoothed",
-    "Tolerance": "policy",
-    "certify_dataset": "smoothed",
-    "load": "pipeline.networks",
-    "load_bundle": "pipeline.bundle",
-    "load_data": "pipeline.build",
+    "attacks": ("Attack", "Attacks", "Effort", "attack", "attack_ledger"),
+    "certificates": ("ABSTAIN", "Certificate", "Certificates", "Outcome", "Prediction", "Predictions"),
+    "errors": ("DualrsError", "DualrsWarning"),
+    "hub": ("from_pretrained", "push_to_hub", "save_pretrained"),
+    "pipeline.build": ("load_data",),
+    "pipeline.bundle": ("load_bundle",),
+    "pipeline.networks": ("load",),
+    "policy": ("Grid", "Tolerance"),
+    "sample": ("Sample",),
+    "smoothed": ("Aces", "Cascade", "DualSmoothed", "Smoothed", "certify_dataset"),
 }
 
 __all__ = [
     "ABSTAIN",
     "Aces",
+    "Attack",
+    "Attacks",
     "Cascade",
     "Certificate",
     "Certificates",
     "DualSmoothed",
     "DualrsError",
     "DualrsWarning",
+    "Effort",
     "Grid",
     "Outcome",
     "Prediction",
@@ -59,11 +56,16 @@ __all__ = [
     "Smoothed",
     "Tolerance",
     "__version__",
+    "attack",
+    "attack_ledger",
     "certify_dataset",
+    "from_pretrained",
     "load",
     "load_bundle",
     "load_data",
     "open",
+    "push_to_hub",
+    "save_pretrained",
 ]
 
 
@@ -75,9 +77,10 @@ def open(ledger: "str | PathLike[str]") -> "Sample":
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dualrs' has no attribute {name!r}")
-    return getattr(import_module(f"dualrs.{_HOMES[name]}"), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"dualrs.{home}"), name)
+    raise AttributeError(f"module 'dualrs' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

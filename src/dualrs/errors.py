@@ -4,7 +4,8 @@ An error is a sentence that says what was wrong, where, and what to do; the comm
 with code 2. Nothing that was recorded before is touched.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 
 _NAMED = 5  # inputs that a message names
 
@@ -12,6 +13,12 @@ _NAMED = 5  # inputs that a message names
 def first_line(error: Exception) -> str:
     """What another library says first, for a sentence of ours; its kind if it says nothing."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The known name that is nearest to another one, to end a sentence with; nothing if none is near."""
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 class DualrsError(Exception):
@@ -117,6 +124,10 @@ class DualrsWarning(UserWarning):
 
 class InputQuantized(DualrsWarning):
     """A float image lay off the 8-bit grid; the certificate is centred at the nearest 8-bit image."""
+
+
+class ClassesByNumber(DualrsWarning):
+    """Network and data have other names for their classes, which are matched by their numbers."""
 
 
 class RoundingDependent(DualrsWarning):

@@ -32,6 +32,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise DualrsError(f"cannot write {path}: {error.strerror or error}. Nothing was changed there") from error
 
 
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file, all of it or nothing."""
+    with whole_file(path) as file:
+        file.write(content)
+
+
 def _sweep(path: Path) -> None:
     for left in path.parent.glob(f".{escape(path.name)}.[0-9]*"):
         number = left.name.removeprefix(f".{path.name}.")
@@ -47,6 +53,6 @@ def _is_running(process: int) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # it is somebody else's
-        return True
+    except OSError:
+        pass  # it is somebody else's
     return True

@@ -1,20 +1,28 @@
 """Progress bars on the terminal's error stream: what is done, how fast, and the time left."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from datetime import timedelta
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
     from dualrs.sampling.collect import Progress as Collected
+    from dualrs.scale.workers import Workers
+
+
+_BETWEEN_LINES = 60.0  # seconds, where output goes into a file
+
+
+def has_screen(console: Console | None = None) -> bool:
+    """Whether there is a terminal or a notebook to show a bar on."""
+    console = console or Console(stderr=True)
+    return console.is_terminal or console.is_jupyter
 
 
 class OneBar:
-    """A bar with one task, shown while the context is open."""
+    """A bar with one task, shown while the context is open; where output goes into a file, a line a minute."""
 
     def __init__(self, title: str, total: float | None, state: str, *, passing: bool = False) -> None:
         self._progress = Progress(
@@ -28,14 +36,13 @@ class OneBar:
         )
         self._task = self._progress.add_task(title, total=total, state=state)
         self._fresh = True
+        self._said = time.perf_counter()
 
     def __enter__(self) -> Self:
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
     def _show(self, completed: float, total: float, state: str) -> None:
@@ -43,34 +50,21 @@ class OneBar:
             self._progress.reset(self._task, completed=int(completed), total=int(total))
             self._fresh = False
         self._progress.update(self._task, completed=completed, total=total, state=state)
-
-
-class Staff(Protocol):
-    """Workers that count votes."""
-
-    @property
-    def alive(self) -> int:
-        """How many are ready or at work."""
-
-    @property
-    def wanted(self) -> int:
-        """How many there should be."""
+        silent = self._progress.disable or has_screen(self._progress.console)
+        if not silent and time.perf_counter() - self._said >= _BETWEEN_LINES:
+            self._said, task = time.perf_counter(), self._progress.tasks[self._task]
+            left = "" if task.time_remaining is None else f" · {timedelta(seconds=round(task.time_remaining))} left"
+            self._progress.console.print(f"{task.description} · {state}{left}", highlight=False, soft_wrap=True)
 
 
 class Bar(OneBar):
     """How a collection of votes gets on."""
 
-    def __init__(self, title: str, inputs: int) -> None:
-        super().__init__(title, inputs, f"0/{inputs} inputs · checking the networks")
-        self.workers: Staff | None = None
+    def __init__(self, title: str, inputs: int, *, passing: bool = False) -> None:
+        super().__init__(title, inputs, f"0/{inputs} inputs · checking the networks", passing=passing)
+        self.workers: Workers | None = None
         self._inputs = inputs
         self._began = time.perf_counter()
-
-    @contextmanager
-    def reporting(self) -> "Iterator[Callable[[Collected], None]]":
-        """Show the bar, and give what updates it."""
-        with self:
-            yield self.update
 
     def wait(self, what: str) -> None:
         """Say what is done before the first vote."""

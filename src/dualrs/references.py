@@ -10,11 +10,22 @@ import inspect
 import sys
 from pathlib import Path
 
-from dualrs.errors import BadRecipe
+from dualrs.errors import BadRecipe, did_you_mean
 
 
 def resolve(reference: str, folder: Path | None = None) -> object:
-    """The object that a reference names; relative paths and modules are looked up in ``folder``, then as usual."""
+    """The object that a reference names, or that the function makes which it names."""
+    found = find(reference, folder)
+    if isinstance(found, type) or not callable(found) or not hasattr(found, "__name__"):
+        return found  # not a function: networks are callable too, but have no name
+    parameters = inspect.signature(found).parameters.values()
+    if any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        raise BadRecipe(f"{reference!r} is a function that needs arguments; name one that needs none, or an object")
+    return found()
+
+
+def find(reference: str, folder: Path | None = None) -> object:
+    """What a reference names, as it is; relative paths and modules are looked up in ``folder``, then as usual."""
     module_name, colon, attribute = reference.rpartition(":")
     if not colon or not module_name or not attribute:
         raise BadRecipe(f"{reference!r} is not of the form module:attribute or path/to/file.py:attribute")
@@ -23,14 +34,10 @@ def resolve(reference: str, folder: Path | None = None) -> object:
     found: object = module
     for part in attribute.split("."):
         if not hasattr(found, part):
-            raise BadRecipe(f"{reference!r}: {module_name} has no attribute {attribute!r}")
+            near = did_you_mean(part, [name for name in dir(found) if not name.startswith("_")])
+            raise BadRecipe(f"{reference!r}: {module_name} has no attribute {attribute!r}{near}")
         found = getattr(found, part)
-    if isinstance(found, type) or not callable(found) or not hasattr(found, "__name__"):
-        return found  # not a function: networks are callable too, but have no name
-    parameters = inspect.signature(found).parameters.values()
-    if any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
-        raise BadRecipe(f"{reference!r} is a function that needs arguments; name one that needs none, or an object")
-    return found()
+    return found
 
 
 def anchored_object(reference: str, folder: Path) -> str:

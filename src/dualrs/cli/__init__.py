@@ -13,6 +13,7 @@ from dualrs.errors import DualrsError
 # Every command: under which heading the help shows it, and the module and name of its function or of its group.
 COMMANDS = {
     "Certify and look": {
+        "start": "start:start",
         "certify": "sample:certify",
         "predict": "sample:predict",
         "panel": "panel:panel",
@@ -22,15 +23,17 @@ COMMANDS = {
         "report": "report:report",
         "figure": "report:figure",
         "why": "why:why",
+        "attack": "attack:attack",
     },
     "Train": {
+        "dual": "dual:dual",
         "label": "teach:label",
         "assign": "teach:assign",
         "train": "train:train_app",
         "rounds": "rounds:rounds",
         "recipe": "rounds:recipe_app",
     },
-    "Data and models": {"data": "data:data_app", "models": "models:models", "evaluate": "models:evaluate"},
+    "Data and models": {"data": "data:data_app", "models": "models:models_app", "evaluate": "models:evaluate"},
     "More": {
         "verify": "ledgers:verify",
         "export": "ledgers:export",
@@ -70,7 +73,7 @@ app = Typer(
         "Certify image classifiers against L2 perturbations with dual randomized smoothing.\n\n"
         "Sample once, certify every way: `certify` runs the networks and keeps every vote in a ledger; `show`, "
         "`verify` and `export` work from the ledger alone.\n\n"
-        "First steps:  dualrs certify recipes/quickstart.toml --inputs 0:20,  then  dualrs show runs/quickstart.ledger"
+        "First steps:  dualrs start,  then  dualrs certify --help"
     ),
     no_args_is_help=True,
     add_completion=False,

@@ -18,7 +18,10 @@ _SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 def compare(
     files: Annotated[
         list[Path],
-        Argument(help="Ledgers of `dualrs certify`, and result tables of other projects.", show_default=False),
+        Argument(
+            help="Ledgers of `dualrs certify`, attacks on them, and result tables of other projects.",
+            show_default=False,
+        ),
     ],
     baseline: Annotated[
         str | None, Option(help="Also show differences against this method, with bootstrap intervals.")
@@ -52,7 +55,7 @@ def compare(
 
     from dualrs.cli.ledgers import parse_radii
     from dualrs.cli.options import method_names
-    from dualrs.files import whole_file
+    from dualrs.files import write_whole
     from dualrs.progress import PassingBar
     from dualrs.report.compare import compare as tabulate
     from dualrs.report.compare import gather
@@ -71,8 +74,7 @@ def compare(
     if output is None:
         print(text, end="")
     else:
-        with whole_file(output) as file:
-            file.write(text.encode())
+        write_whole(output, text.encode())
         print(f"wrote {output}")
 
 
@@ -81,22 +83,15 @@ def _boxes(comparison: "Comparison", width: int) -> str:
     from io import StringIO
 
     from rich.console import Console
-    from rich.table import Table
 
-    from dualrs.cli.tables import pieces
+    from dualrs.cli.tables import print_cells
     from dualrs.report.tables import difference_cells, main_cells, remarks
 
     text = StringIO()
     console = Console(file=text, width=width, highlight=False, markup=False)
     console.print(f"certified accuracy (%) at L2 radius, {comparison.inputs:,} inputs")
     for cells in filter(None, (main_cells(comparison), difference_cells(comparison))):
-        for head, *rows in pieces(cells, width):
-            table = Table()
-            for number, name in enumerate(head):
-                table.add_column(name, justify="right" if number else "left", no_wrap=True)
-            for row in rows:
-                table.add_row(*row)
-            console.print(table)
+        print_cells(console, cells)
     for remark in remarks(comparison):
         console.print(remark)
     return text.getvalue()

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Exit, Option
 
-from dualrs.cli.options import EngineOptions, Images, NetworkOptions
+from dualrs.cli.options import EngineOptions, Images, NetworkOptions, numbers, recipe_file
 from dualrs.cli.sets import Only, spread_out
 from dualrs.errors import BadSetting, ForeignLedger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dualrs.data.dataset import Dataset
     from dualrs.smoothed import SmoothedModel
     from dualrs.storage import Header, Ledger
+    from dualrs.training.assigned import Assigned
+    from dualrs.training.labels import Labels
 
 DRAW = "Drawing votes again"
 _NAMED = 10  # inputs that a message names
@@ -56,11 +58,7 @@ def show(
 
     with Ledger.open(ledger) as opened:
         if not opened.header.certifies:
-            given = {"--rule": rule, "--radii": radii, "--picture": picture}
-            if odd := [option for option, value in given.items() if value is not None]:
-                raise BadSetting(
-                    f"{ledger} holds {opened.header.contents}, and no certificates; leave out {' and '.join(odd)}"
-                )
+            _refuse_of_votes(opened, {"--rule": rule, "--radii": radii, "--picture": picture})
             _show_votes(opened, alpha)
             return
         results, certificates = derive(opened, rule, alpha)
@@ -69,6 +67,7 @@ def show(
     settings = f"rule {rule or run.rule} · alpha {alpha or run.alpha:g} · {run.amount} · seed {spell_seed(run.seed)}"
     title = f"{run.dataset} · {settings}"
     print_summary(summarize(results, certificates, parse_radii(radii)), title, unfinished)
+    print_notes([run.second_look] if run.earlier else [])
     shown = run.own_rule if rule is None else run.scheme.rule(rule)
     if overlap := run.overlap(shown.name, results.ids.tolist()):
         print_notes([overlap.note, f"guarantee: {overlap.covered(shown.guarantee(alpha or run.alpha))}"])
@@ -82,18 +81,31 @@ def show(
 def _show_votes(ledger: "Ledger", alpha: float | None) -> None:
     """What a ledger of labels or of assigned sigmas says."""
     from dualrs.cli.tables import print_assigned, print_labels
+    from dualrs.training.labels import Labels
+
+    run, found = ledger.header, _lessons(ledger, alpha)
+    title, unfinished = f"{run.contents} · {run.dataset} · n {run.n:,}", len(ledger.inputs()) - len(found.ids)
+    if isinstance(found, Labels):
+        print_labels(found, title, unfinished)
+    else:
+        print_assigned(found, f"{title} · alpha {alpha or run.alpha:g}", unfinished)
+
+
+def _lessons(ledger: "Ledger", alpha: float | None) -> "Labels | Assigned":
+    """What networks are trained with: the labels, or the assigned sigmas, of a ledger that holds them."""
     from dualrs.schemes import Labels
     from dualrs.training.assigned import read_assigned
     from dualrs.training.labels import read_labels
 
-    run = ledger.header
-    title = f"{run.contents} · {run.dataset} · n {run.n:,}"
-    if isinstance(run.scheme, Labels):
-        labels = read_labels(ledger, alpha)
-        print_labels(labels, title, len(ledger.inputs()) - len(labels.ids))
-    else:
-        assigned = read_assigned(ledger, alpha)
-        print_assigned(assigned, f"{title} · alpha {alpha or run.alpha:g}", len(ledger.inputs()) - len(assigned.ids))
+    return (read_labels if isinstance(ledger.header.scheme, Labels) else read_assigned)(ledger, alpha)
+
+
+def _refuse_of_votes(ledger: "Ledger", given: "Mapping[str, object]") -> None:
+    """Refuse options that are about certificates."""
+    if odd := [option for option, value in given.items() if value is not None]:
+        raise BadSetting(
+            f"{ledger.path} holds {ledger.header.contents}, and no certificates; leave out {' and '.join(odd)}"
+        )
 
 
 @spread_out
@@ -119,7 +131,14 @@ def verify(
         ),
     ] = None,
     recipe: Annotated[
-        Path | None, Option("--recipe", help="The recipe of the run: its networks and its data.", rich_help_panel=DRAW)
+        Path | None,
+        Option(
+            "--recipe",
+            parser=recipe_file,
+            metavar="RECIPE",
+            help="The recipe of the run: its networks and its data.",
+            rich_help_panel=DRAW,
+        ),
     ] = None,
     *,
     networks: Annotated[NetworkOptions, Only("model", "router", "classifier", "expert", "core", "selector")],
@@ -133,7 +152,7 @@ def verify(
 
     Example: `dualrs verify headline.ledger --table headline.csv`
 
-    Example: `dualrs verify runs/quickstart.ledger --redraw 20 --recipe recipes/quickstart.toml`
+    Example: `dualrs verify runs/quickstart.ledger --redraw 20 --recipe quickstart`
     """
     from dualrs.cli.redraw import open_run
     from dualrs.progress import PassingBar
@@ -206,18 +225,26 @@ def export(
 ) -> None:
     """Write one row per input: TSV as the field reads it (idx, label, predict, radius, correct, time), CSV, Parquet.
 
-    Radii are written in full, never rounded.
+    Radii are written in full, never rounded. Of a ledger of `dualrs label`: the radius of the true class at every
+    sigma; of `dualrs assign`: the sigma of every input.
     """
-    from dualrs.storage import Ledger, derive, write
+    from dualrs.storage import Ledger, derive, write, write_columns
 
     with Ledger.open(ledger) as opened:
-        results, _ = derive(opened, rule, alpha)
-    write(results, file)
-    print(f"wrote {len(results)} rows to {file}")
+        if opened.header.certifies:
+            results, _ = derive(opened, rule, alpha)
+            write(results, file)
+            rows = len(results)
+        else:
+            _refuse_of_votes(opened, {"--rule": rule})
+            found = _lessons(opened, alpha)
+            write_columns(found.columns, file)
+            rows = len(found.ids)
+    print(f"wrote {rows} rows to {file}")
 
 
 def import_(
-    file: Annotated[Path, Argument(help="Results of another project, tab-separated.", show_default=False)],
+    file: Annotated[Path, Argument(help="Results of another project, or exported: .tsv or .csv.", show_default=False)],
     output: Annotated[
         Path | None, Option("--output", "-o", help="Write them cleaned, as .tsv, .csv or .parquet.")
     ] = None,
@@ -225,13 +252,15 @@ def import_(
 ) -> None:
     """Read the results of other smoothing projects (idx, label, predict, radius, ...) and say what is odd in them.
 
+    Columns are separated by tabs or commas. What `dualrs export` wrote as .tsv or .csv is read too.
+
     Such a table has no votes: it can be tabulated and compared, but not verified or derived again.
     """
     from dualrs.cli.tables import print_notes, print_summary
     from dualrs.report.summary import summarize
-    from dualrs.storage import read_tsv, write
+    from dualrs.storage import read_table, write
 
-    imported = read_tsv(file)
+    imported = read_table(file)
     print_summary(summarize(imported.results, None, parse_radii(radii)), title=f"{file.name} · as reported")
     print_notes(imported.notes)
     if output is not None:
@@ -270,9 +299,4 @@ def parse_radii(text: str | None) -> tuple[float, ...]:
     """Radii of a table as given on a command line, or the usual ones."""
     from dualrs.theory.radius import RADII
 
-    if text is None:
-        return RADII
-    try:
-        return tuple(float(t) for t in text.split(","))
-    except ValueError as error:
-        raise BadSetting(f"--radii takes numbers separated by commas, such as 0,0.25,0.5; got {text!r}") from error
+    return tuple(numbers(text, "--radii") or RADII)

@@ -15,18 +15,34 @@ from dualrs.errors import BadRecipe, BadSetting
 
 if TYPE_CHECKING:
     from dualrs.config import DataSection
+    from dualrs.data.dataset import Dataset
 
 NETWORKS, DATA, VOTES, ENGINE, WORKERS = "Networks", "Data", "Votes and rule", "Engine", "Workers"
 _network, _data, _votes, _engine, _workers = (
     partial(Option, rich_help_panel=panel) for panel in (NETWORKS, DATA, VOTES, ENGINE, WORKERS)
 )
+DEVICE = "cpu, cuda or mps; by default a GPU if there is one. A run that goes on stays where it was."
 _REFERENCE = (
     "zoo:NAME, a file of weights or a hub's model (see `dualrs models`), or module:attribute or file.py:attribute, an "
     "object or a function that makes it; 'DENOISER | NETWORK' puts a denoiser in front"
 )
 
+
+def recipe_file(text: str) -> Path:
+    """A recipe as the command line takes it: a file, or the name of one that comes with dualrs."""
+    from dualrs.config import recipe_path
+
+    return recipe_path(text)
+
+
 RecipeFile = Annotated[
-    Path | None, Argument(help="A recipe (TOML) with the settings below; options given by hand win over it.")
+    Path | None,
+    Argument(
+        parser=recipe_file,
+        metavar="[RECIPE]",
+        help="A recipe with the settings below: a file (TOML), or the name of one that comes with dualrs, as "
+        "quickstart. Options given by hand win over it.",
+    ),
 ]
 
 
@@ -117,6 +133,13 @@ class DataOptions:
         source = None if self.data is None else anchored_dataset(self.data, Path.cwd())
         return {"source": source, "resize": self.resize, "crop": self.crop}
 
+    def open(self) -> "Dataset":
+        """The dataset that is named."""
+        from dualrs.config import DataSection
+        from dualrs.pipeline.build import build_data
+
+        return build_data(DataSection(**self.section()))
+
     def given(self) -> "DataSection | None":
         """The data that are named; None if none are."""
         if self.data is None:
@@ -184,8 +207,8 @@ class VoteOptions:
     reuse: Annotated[
         Path | None,
         _votes(
-            help="An earlier ledger on these inputs with n votes or more: what networks of this run voted there is "
-            "copied, not drawn again."
+            help="An earlier ledger on these inputs: what networks of this run voted there is copied, not drawn again. "
+            "If it has fewer votes than n, this run goes on from them."
         ),
     ] = None
 
@@ -202,7 +225,7 @@ class EngineOptions:
     batch_size: Annotated[
         int | None, _engine(help="Shape of every batch, part of the run; 256 by default, less if memory asks for it.")
     ] = None
-    device: Annotated[str | None, _engine(help="cpu, cuda, mps; where the networks are by default.")] = None
+    device: Annotated[str | None, _engine(help=DEVICE)] = None
     dtype: Annotated[str | None, _engine(help="float32 (default), bfloat16 or float16.")] = None
     compile: Annotated[
         bool,
@@ -213,10 +236,15 @@ class EngineOptions:
         ),
     ] = False
 
+    threads: Annotated[
+        int | None,
+        _engine(help="Threads of the processor; by default all, and for networks that are very small one.", min=1),
+    ] = None
+
     def section(self) -> dict[str, Any]:
         """The section [engine] of a recipe."""
-        compiled = self.compile or None
-        return {"batch_size": self.batch_size, "device": self.device, "dtype": self.dtype, "compile": compiled}
+        given = {name: getattr(self, name) for name in ("batch_size", "device", "dtype", "threads")}
+        return {**given, "compile": self.compile or None}
 
 
 @dataclass(frozen=True)

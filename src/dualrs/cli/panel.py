@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from dualrs.cli.options import DataOptions, EngineOptions, VoteOptions, WorkerOptions, this_command
+from dualrs.cli.options import DataOptions, EngineOptions, VoteOptions, WorkerOptions, recipe_file
+from dualrs.cli.sample import certify_models
 from dualrs.cli.sets import Only, spread_out
 from dualrs.cli.workers import Spread
 from dualrs.errors import BadRecipe, BadSetting
@@ -14,7 +15,13 @@ from dualrs.errors import BadRecipe, BadSetting
 @spread_out
 def panel(
     recipes: Annotated[
-        list[Path], Argument(help="Recipes (TOML) with a model each, or bundles (folders).", show_default=False)
+        list[Path],
+        Argument(
+            parser=recipe_file,
+            metavar="RECIPES",
+            help="Recipes (files, or names) with a model each, or bundles (folders).",
+            show_default=False,
+        ),
     ],
     folder: Annotated[
         Path, Option("--output", "-o", help="The folder for the ledgers, one for each model.", show_default=False)
@@ -35,11 +42,8 @@ def panel(
     """
     from dualrs.config import load_recipe
     from dualrs.data.subsets import parse_inputs
-    from dualrs.jobs import Certification, certify_together
-    from dualrs.models.hardware import keep_memory
     from dualrs.pipeline.build import build_data, build_model
     from dualrs.pipeline.networks import Networks
-    from dualrs.progress import Bar
     from dualrs.votes import SamplingPlan
 
     names = [_name(path) for path in recipes]
@@ -57,34 +61,18 @@ def panel(
                 raise BadSetting(
                     f"models vote together on one run: {name} is {ours} in {recipes[0]}, {theirs} in {path}"
                 )
-    keep_memory()
     folder.mkdir(parents=True, exist_ok=True)
-    spread = Spread(workers, first.engine.device)
+    ledgers = [folder / f"{name}.ledger" for name in names]
+    spread = Spread(workers, first.engine.device, *ledgers)
     networks = Networks()  # references start at their recipe
-    certifications, models = [], []
-    for name, recipe in zip(names, loaded, strict=True):
-        model = build_model(spread.local(recipe), networks=networks)
-        models.append(model)
-        tuned = {} if recipe.tuned is None else recipe.tuned.record
-        certifications.append(
-            Certification(model, model.rule(recipe.certify.rule), folder / f"{name}.ledger", votes.reuse, tuned)
-        )
+    models = [build_model(spread.local(recipe), networks=networks) for recipe in loaded]
+    plan = SamplingPlan(first.certify.n0, first.certify.n)
+    together = list(zip(loaded, models, ledgers, strict=True))
     dataset = build_data(first.data)
     indices = parse_inputs(data.inputs, len(dataset.ids))
-    with Bar("sampling", len(indices) * len(recipes)) as bar, spread.over(bar, *models):
-        certify_together(
-            certifications,
-            dataset,
-            plan=SamplingPlan(first.certify.n0, first.certify.n),
-            alpha=first.certify.alpha,
-            seed=first.certify.seed,
-            indices=indices,
-            all_votes=True,
-            command=this_command(),
-            report=bar.update,
-        )
-    ledgers = " ".join(str(one.path) for one in certifications)
-    print(f"sampled {len(indices)} inputs for {', '.join(names)}; compare them: dualrs compare {ledgers}")
+    certify_models("sampling", together, dataset, indices, plan, spread, reuse=votes.reuse)
+    files = " ".join(map(str, ledgers))
+    print(f"sampled {len(indices)} inputs for {', '.join(names)}; compare them: dualrs compare {files}")
 
 
 def _name(path: Path) -> str:

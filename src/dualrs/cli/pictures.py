@@ -20,9 +20,10 @@ def open_data(header: "Header", given: "DataSection | None") -> "tuple[Dataset |
     What is given must be the run's own data. If nothing is, the splits of CIFAR-10 are found by their names.
     """
     if given is not None:
+        from dualrs.data.classes import numbered_as
         from dualrs.pipeline.build import build_data
 
-        dataset = build_data(given)
+        dataset = numbered_as(build_data(given), header.class_names)
         if dataset.fingerprint != header.dataset_fingerprint:
             raise BadData(
                 f"{given.source} is not the data of the run, {header.dataset}: images, ids or labels differ; give what "
@@ -43,7 +44,9 @@ def open_data(header: "Header", given: "DataSection | None") -> "tuple[Dataset |
 
 
 def class_names(header: "Header", dataset: "Dataset | None") -> "Sequence[str] | None":
-    """What the classes of a run are called, if the dataset tells."""
+    """What the classes of a run are called, if it was recorded, or the dataset tells."""
+    if header.class_names:
+        return header.class_names
     if header.dataset.startswith(_CIFAR10):
         from dualrs.data.cifar10 import CLASSES
 

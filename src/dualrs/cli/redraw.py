@@ -34,5 +34,5 @@ def open_run(
         section = DataSection(**data.section())
     if section is None:
         raise BadRecipe("to draw votes again, name the images: --data, --recipe or --model")
-    engine = {"batch_size": header.batch_size, "device": device, "dtype": header.dtype}
+    engine = {"batch_size": header.batch_size, "device": device or header.device, "dtype": header.dtype}
     return build_again(header.scheme, found, **engine), build_data(section)

@@ -1,9 +1,9 @@
 """The commands that draw from ledgers: report makes a page, figure a picture in paper form."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -16,20 +16,31 @@ if TYPE_CHECKING:
     from dualrs.config import DataSection
     from dualrs.report.page import Pictures, Run
     from dualrs.storage import Ledger, Results
+    from dualrs.theory.bounds import Floats
 
 Files = Annotated[
-    list[str], Argument(help="Ledgers of `dualrs certify`, each as FILE or NAME=FILE.", show_default=False)
+    list[str],
+    Argument(
+        help="Ledgers of `dualrs certify`, and result tables of other projects, each as FILE or NAME=FILE.",
+        show_default=False,
+    ),
 ]
 OptionalFiles = Annotated[
-    list[str] | None, Argument(metavar="[LEDGERS]...", help="Ledgers, each as FILE or NAME=FILE.", show_default=False)
+    list[str] | None,
+    Argument(
+        metavar="[FILES]...",
+        help="Ledgers, each as FILE or NAME=FILE; for accuracy also result tables of other projects.",
+        show_default=False,
+    ),
 ]
 
+_FIGURES = ("accuracy", "best-sigma", "radius-sigma", "regret", "slack", "p-a", "penalty")
 _FIVE = 5  # inputs of Figure 1
 
 
 @spread_out
 def report(
-    ledgers: Files,
+    files: Files,
     output: Annotated[Path, Option("--output", "-o", help="Where to write the page.")] = Path("report.html"),
     *,
     data: Images,
@@ -38,23 +49,28 @@ def report(
 
     The page is one file that opens from disk and needs no network. Methods are those that the votes allow: `dualrs
     certify --all-votes` allows all of them. Images are those of the dataset that the ledger names, where it is at
-    hand; otherwise give it with --data.
+    hand; otherwise give it with --data. A result table stands among the methods of the first ledger, whose inputs it
+    has to be about.
     """
-    from dualrs.files import whole_file
+    from dualrs.files import write_whole
     from dualrs.progress import PassingBar
     from dualrs.report.page import read_run, write_page
     from dualrs.version import __version__
 
     with ExitStack() as stack:
-        opened = _open(ledgers, stack)
+        opened, tables = _open(files, stack)
+        if not opened:
+            raise BadSetting("a page is made of votes, and there is no ledger among the files; give one")
         with PassingBar(output.name) as bar:
-            runs = [read_run(ledger, name, bar.update) for name, ledger in opened.items()]
+            runs = [
+                read_run(ledger, name, bar.update, {} if place else tables)
+                for place, (name, ledger) in enumerate(opened.items())
+            ]
         given = data.given()
         pictures = [_pictures(run, given) for run in runs]
     page = write_page(runs, pictures, command=this_command(), version=__version__).encode()
     output.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(output) as file:
-        file.write(page)
+    write_whole(output, page)
     print(f"wrote {output}, {len(page) / 1e6:.1f} MB")
 
 
@@ -62,7 +78,7 @@ def figure(
     name: Annotated[
         str, Argument(help="accuracy, best-sigma, radius-sigma, regret, slack, p-a or penalty.", show_default=False)
     ],
-    ledgers: OptionalFiles = None,
+    files: OptionalFiles = None,
     output: Annotated[
         Path | None, Option("--output", "-o", help="A .png, .svg or .pdf file; NAME.png by default.")
     ] = None,
@@ -96,20 +112,40 @@ def figure(
     if odd := [f"--{option}" for option, value in given.items() if value is not None and option != takes]:
         raise BadSetting(f"figure {name} takes no {' and no '.join(odd)}; leave it out")
     path = output or Path(f"{name}.png")
-    if name == "penalty" and ledgers:
+    if name == "penalty" and files:
         raise BadSetting("figure penalty comes from the formulas alone; leave out the ledgers")
-    if name != "penalty" and not ledgers:
+    if name != "penalty" and not files:
         raise BadSetting(f"say of which ledgers to draw {name}: dualrs figure {name} FILE...")
     with ExitStack() as stack:
-        _FIGURES[name](_open(ledgers or [], stack), path, title, (methods or rule or inputs))
+        opened, tables = _open(files or [], stack)
+        if tables and name != "accuracy":
+            raise BadSetting(f"figure {name} is drawn from votes, and {next(iter(tables.values()))} is a table without")
+        match name:
+            case "accuracy":
+                _accuracy(opened, path, title, methods, tables)
+            case "radius-sigma":
+                _radius_sigma(opened, path, title, inputs)
+            case "penalty":
+                from dualrs.report.figures import draw_penalty
+
+                draw_penalty(path, title)
+            case _:
+                _measured(name, opened, path, title, rule)
     print(f"drew {path}")
 
 
-def _accuracy(opened: "dict[str, Ledger]", path: Path, title: str, names: str | None) -> None:
-    from dualrs.report.compare import of_ledger
+def _accuracy(
+    opened: "dict[str, Ledger]", path: Path, title: str, names: str | None, tables: Mapping[str, Path]
+) -> None:
+    from dualrs.cli.tables import print_notes
+    from dualrs.report.attacked import Campaigns
+    from dualrs.report.compare import of_ledger, said_together
     from dualrs.report.figures import draw_accuracy
     from dualrs.report.methods import methods, own_method
+    from dualrs.storage import read_table
 
+    if names and not opened:
+        raise BadSetting("there is no ledger among the files, and only a ledger has methods to choose from")
     found: dict[str, Results] = {}
     fixed: list[str] = []
     chosen: list[str] | None
@@ -122,15 +158,15 @@ def _accuracy(opened: "dict[str, Ledger]", path: Path, title: str, names: str | 
             curve = method.title if len(opened) == 1 else f"{label}, {method.name}" if names else label
             found[curve] = method.results
             fixed += [curve] * (method.sigma is not None)
+    others, attacks = Campaigns.among(list(tables.values()))
+    for ledger in opened.values():
+        found |= {method.title: method.results for method in attacks.on(ledger).values()}
+    attacks.demand_all_used()
+    reported = {label: read_table(table) for label, table in tables.items() if table in others}
+    found |= {label: table.results for label, table in reported.items()}
+    print_notes(said_together((label, note) for label, table in reported.items() for note in table.notes))
     # Fixed sigmas are what other methods are measured by.
     draw_accuracy(found, path, title, behind=fixed if len(fixed) < len(found) else ())
-
-
-def _best_sigma(opened: "dict[str, Ledger]", path: Path, title: str, _: str | None) -> None:
-    from dualrs.report.diagnostics import fixed_radii
-    from dualrs.report.figures import draw_best_sigma
-
-    draw_best_sigma({name: fixed_radii(ledger) for name, ledger in opened.items()}, path, title)
 
 
 def _radius_sigma(opened: "dict[str, Ledger]", path: Path, title: str, inputs: str | None) -> None:
@@ -145,61 +181,44 @@ def _radius_sigma(opened: "dict[str, Ledger]", path: Path, title: str, inputs: s
     draw_radius_sigma(fixed, ids, path, title)
 
 
-def _regret(opened: "dict[str, Ledger]", path: Path, title: str, _: str | None) -> None:
-    from dualrs.report.diagnostics import fixed_radii
-    from dualrs.report.figures import draw_regret
-
-    draw_regret({name: fixed_radii(ledger) for name, ledger in opened.items()}, path, title)
-
-
-def _slack(opened: "dict[str, Ledger]", path: Path, title: str, rule: str | None) -> None:
-    from dualrs.report.diagnostics import demand_fixed_n, slack
-    from dualrs.report.figures import draw_slack
+def _measured(name: str, opened: "dict[str, Ledger]", path: Path, title: str, rule: str | None) -> None:
+    """A figure of something that is measured on each ledger by itself."""
+    from dualrs.report import diagnostics, figures
     from dualrs.storage import derive
-
-    for ledger in opened.values():
-        demand_fixed_n(ledger, "the slack of the routing")
-    draw_slack({name: slack(derive(ledger, rule or "paper")[1]) for name, ledger in opened.items()}, path, title)
-
-
-def _p_a(opened: "dict[str, Ledger]", path: Path, title: str, _: str | None) -> None:
-    from dualrs.report.diagnostics import p_a
-    from dualrs.report.figures import draw_p_a
     from dualrs.storage.results import read_sampled
 
-    draw_p_a({name: p_a(read_sampled(ledger)) for name, ledger in opened.items()}, path, title)
+    def slack(ledger: "Ledger") -> "Floats":
+        diagnostics.demand_fixed_n(ledger, "the slack of the routing")
+        return diagnostics.slack(derive(ledger, rule or "paper")[1])
+
+    ways: dict[str, tuple[Callable[[Ledger], Any], Callable[[Any, Path, str], None]]] = {
+        "best-sigma": (diagnostics.fixed_radii, figures.draw_best_sigma),
+        "regret": (diagnostics.fixed_radii, figures.draw_regret),
+        "slack": (slack, figures.draw_slack),
+        "p-a": (lambda ledger: diagnostics.p_a(read_sampled(ledger)), figures.draw_p_a),
+    }
+    measure, draw = ways[name]
+    draw({label: measure(ledger) for label, ledger in opened.items()}, path, title)
 
 
-def _penalty(opened: "dict[str, Ledger]", path: Path, title: str, _: str | None) -> None:
-    from dualrs.report.figures import draw_penalty
-
-    draw_penalty(path, title)
-
-
-_FIGURES: dict[str, Callable[["dict[str, Ledger]", Path, str, str | None], None]] = {
-    "accuracy": _accuracy,
-    "best-sigma": _best_sigma,
-    "radius-sigma": _radius_sigma,
-    "regret": _regret,
-    "slack": _slack,
-    "p-a": _p_a,
-    "penalty": _penalty,
-}
-
-
-def _open(files: Sequence[str], stack: ExitStack) -> "dict[str, Ledger]":
-    """Ledgers by name: the one given before ``=``, or the file's stem."""
+def _open(files: Sequence[str], stack: ExitStack) -> "tuple[dict[str, Ledger], dict[str, Path]]":
+    """Ledgers, and tables of other projects, by name: the one given before ``=``, or the file's stem."""
+    from dualrs.report.compare import is_ledger
     from dualrs.storage import Ledger
 
     opened: dict[str, Ledger] = {}
+    tables: dict[str, Path] = {}
     for file in files:
         name, sign, path = file.partition("=")
         if not sign or Path(file).exists():
             name, path = Path(file).stem, file
-        if name in opened:
-            raise BadSetting(f"two ledgers are called {name}; give them names, as NAME=FILE")
-        opened[name] = stack.enter_context(Ledger.open(path))
-    return opened
+        if name in opened or name in tables:
+            raise BadSetting(f"two files are called {name}; give them names, as NAME=FILE")
+        if Path(path).suffix == ".ledger" or is_ledger(Path(path)):
+            opened[name] = stack.enter_context(Ledger.open(path))
+        else:
+            tables[name] = Path(path)
+    return opened, tables
 
 
 def _pictures(run: "Run", given: "DataSection | None") -> "Pictures":

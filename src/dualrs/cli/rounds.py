@@ -1,13 +1,14 @@
 """The commands about whole trainings: rounds, and what a recipe will do and cost."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, Typer
 
-from dualrs.cli.options import EngineOptions, WorkerOptions, this_command
+from dualrs.cli.options import EngineOptions, WorkerOptions, recipe_file, this_command
 from dualrs.cli.sets import Only, spread_out
 from dualrs.cli.workers import Spread
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 recipe_app = Typer(no_args_is_help=True, help="Look at recipes.")
 
-RoundsFile = Annotated[Path, Argument(help="A recipe (TOML) for rounds of training.", show_default=False)]
+_recipe = partial(Argument, parser=recipe_file, metavar="RECIPE", show_default=False)
+RoundsFile = Annotated[Path, _recipe(help="A recipe for rounds of training: a file (TOML), or a name, as cifar10-cpu.")]
 
 
 @spread_out
@@ -37,57 +39,48 @@ def rounds(
     Stop it at any time; run the same command again to resume, and no step is done twice. What comes out is a bundle, a
     folder that `dualrs certify --model FOLDER` takes.
 
-    Example: `dualrs rounds recipes/cifar10-cpu.toml`
+    Example: `dualrs rounds cifar10-cpu`
     """
     from dualrs.config import load_rounds
-    from dualrs.models.hardware import keep_memory
     from dualrs.pipeline.rounds import Rounds
 
-    keep_memory()
     loaded = load_rounds(recipe, {"engine": {"device": engine.device}})
     folder = folder or Path("runs") / recipe.stem
-    terminal = _Terminal(Spread(workers, loaded.engine.device))
-    bundle = Rounds(loaded, folder, terminal, command=this_command(), spread=terminal.spread).run()
+    spread = Spread(workers, loaded.engine.device, folder / "1-labels.ledger")
+    bundle = Rounds(loaded, folder, Terminal(spread), command=this_command(), device=spread.local_device).run()
     print(f"the bundle is in {bundle}; certify it: dualrs certify --model {bundle} -o {folder / 'test.ledger'}")
 
 
 @recipe_app.command("check")
 def check(
-    recipe: Annotated[Path, Argument(help="A recipe (TOML), for certify or for rounds.", show_default=False)],
+    recipe: Annotated[Path, _recipe(help="A recipe for certify or for rounds: a file (TOML), or a name.")],
 ) -> None:
     """Check a recipe, and print what it will do: noisy images through the networks, and the time, measured here.
 
-    Every rate is measured by doing the step itself on a few batches. Where networks or data are not at hand, the plan
-    is printed without times.
+    Every setting is checked that some step would refuse, and every rate is measured by doing the step itself on a few
+    batches. Where networks or data are not at hand, the plan is printed without times.
     """
     from dualrs.cli.tables import print_costs
     from dualrs.config import load_any
-    from dualrs.models.hardware import keep_memory
     from dualrs.pipeline.estimate import estimate
 
-    keep_memory()
     loaded = load_any(recipe)
-    print_costs(estimate(loaded), loaded.title or recipe.name)
+    print_costs(estimate(Spread(WorkerOptions(), loaded.engine.device).local(loaded)), loaded.title or recipe.name)
 
 
-class _Terminal:
+class Terminal:
     """Bars for the steps of rounds, under the names of what they make; workers for their votes, if asked for."""
 
-    def __init__(self, options: Spread) -> None:
-        self._options = options
+    def __init__(self, spread: Spread) -> None:
+        self._spread = spread
 
     @contextmanager
-    def collecting(self, step: "Step", inputs: int) -> "Iterator[Report]":
-        """While votes are collected."""
+    def collecting(self, step: "Step", inputs: int, model: "SmoothedModel") -> "Iterator[Report]":
+        """While votes of a model are collected."""
         from dualrs.progress import Bar
 
-        with Bar(f"{step.kind}: {step.product}", inputs) as bar:
-            self._bar = bar
+        with Bar(f"{step.kind}: {step.product}", inputs) as bar, self._spread.over(bar, model):
             yield bar.update
-
-    def spread(self, model: "SmoothedModel") -> AbstractContextManager[None]:
-        """While the votes of a model are collected."""
-        return self._options.over(self._bar, model)
 
     @contextmanager
     def training(self, step: "Step") -> "Iterator[Callable[[State], None]]":

@@ -8,6 +8,7 @@ from rich.table import Column, Table
 
 from dualrs.certificates import Outcome, Predictions
 from dualrs.cli.durations import duration
+from dualrs.report.accuracy import shown_radii
 from dualrs.report.summary import Summary
 from dualrs.report.tables import Cells
 from dualrs.theory.radius import round_down
@@ -26,14 +27,10 @@ def print_summary(summary: Summary, title: str, unfinished: int = 0) -> None:
     if summary.accuracy is None:
         console.print("no certified accuracy: inputs have no labels")
     else:
-        reached = [i for i, a in enumerate(summary.accuracy) if a > 0]
-        last = min(max(reached, default=0) + 2, len(summary.radii))  # one column of zeros ends the table
+        last = shown_radii([summary.accuracy], summary.radii)
         console.print("certified accuracy (%) at L2 radius")
         cells = [[f"{r:g}" for r in summary.radii[:last]], [f"{100 * a:.1f}" for a in summary.accuracy[:last]]]
-        for head, row in pieces(cells, console.width, named=0):
-            table = Table(*(Column(radius, justify="right", no_wrap=True) for radius in head))
-            table.add_row(*row)
-            console.print(table)
+        print_cells(console, cells, named=0)
     facts = Table.grid(padding=(0, 2))
     facts.add_row("inputs", f"{summary.inputs:,}")
     facts.add_row("abstained", f"{100 * summary.abstention:.1f}%{_reasons(summary)}")
@@ -45,7 +42,17 @@ def print_summary(summary: Summary, title: str, unfinished: int = 0) -> None:
     console.print(facts, highlight=False)
 
 
-def pieces(cells: Cells, width: int, named: int = 1) -> Iterator[Cells]:
+def print_cells(console: Console, cells: Cells, named: int = 1) -> None:
+    """A table with lines around it, in as many pieces as the width asks for; numbers stand at the right."""
+    for head, *rows in _pieces(cells, console.width, named):
+        sides = ["left"] * named + ["right"] * (len(head) - named)
+        table = Table(*(Column(name, justify=side, no_wrap=True) for name, side in zip(head, sides, strict=True)))  # type: ignore[arg-type]
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+
+
+def _pieces(cells: Cells, width: int, named: int) -> Iterator[Cells]:
     """A table cut into pieces that fit a width; the first columns, which name the rows, begin each of them."""
     widths = [max(map(len, column)) + 3 for column in zip(*cells, strict=True)]  # with a line and two spaces
     first = list(range(named))

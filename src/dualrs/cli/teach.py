@@ -31,7 +31,8 @@ def label(
         Path | None,
         Option(
             help="An earlier ledger of labels: the votes of every expert that it has at the same sigma are copied, and "
-            "only the others vote. Its data, seed, n and engine must be those of this run."
+            "only the others vote; if it has fewer than n, this run goes on from them. Its data, seed and engine must "
+            "be those of this run."
         ),
     ] = None,
     n: Annotated[int, Option(help="Votes per sigma; the paper takes 100.")] = 100,
@@ -56,7 +57,7 @@ def label(
 
     if (networks.classifier is None) == (not networks.expert):
         raise BadRecipe("give either --classifier, or an --expert for each sigma")
-    spread = Spread(workers, engine.device)
+    spread = Spread(workers, engine.device, ledger)
     named = networks.section()
     classifier = Networks(Path.cwd()).classifier(named["classifier"], named["experts"])
     model = Pool(classifier, named["sigmas"], **_engine(engine, spread))
@@ -93,7 +94,7 @@ def assign(
     from dualrs.pipeline.networks import Networks
     from dualrs.smoothed import RouterAlone
 
-    spread = Spread(workers, engine.device)
+    spread = Spread(workers, engine.device, ledger)
     named = networks.section()
     router = Networks(Path.cwd())(named["router"])
     model = RouterAlone(router, named["sigmas"], named["sigma_e"], **_engine(engine, spread))
@@ -104,9 +105,6 @@ def assign(
 
 def _engine(options: EngineOptions, spread: Spread) -> dict[str, Any]:
     """How a model of this process runs; what was not given has the model's own default."""
-    from dualrs.models.hardware import keep_memory
-
-    keep_memory()
     settings = {**options.section(), "device": spread.local_device}
     return {name: value for name, value in settings.items() if value is not None}
 
@@ -115,12 +113,10 @@ def _collect(
     job: Callable[..., T], title: str, ledger: Path, model: "SmoothedModel", data: DataOptions, spread: Spread
 ) -> T:
     """Have a job collect the votes of a model on the data, with a bar on the terminal."""
-    from dualrs.config import DataSection
     from dualrs.data.subsets import parse_inputs
-    from dualrs.pipeline.build import build_data
     from dualrs.progress import Bar
 
-    dataset = build_data(DataSection(**data.section()))
+    dataset = data.open()
     indices = parse_inputs(data.inputs, len(dataset.ids))
     ledger.parent.mkdir(parents=True, exist_ok=True)
     with Bar(title, len(indices)) as bar, spread.over(bar, model):

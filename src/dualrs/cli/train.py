@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, Typer
 
-from dualrs.cli.options import DATA, ENGINE, DataOptions, this_command
+from dualrs.cli.device import chosen_device
+from dualrs.cli.options import DATA, DEVICE, ENGINE, DataOptions, this_command
 from dualrs.cli.sets import Only, spread_out
 from dualrs.errors import BadSetting
 
 if TYPE_CHECKING:
     from dualrs.data.dataset import Dataset
-    from dualrs.models.card import Card
     from dualrs.training.base import Training
     from dualrs.training.images import TrainingImages
     from dualrs.training.noise import Levels
+
+ONE_SIGMA = "it names one sigma only: a fixed sigma does the same without it; label more images or train longer"
 
 train_app = Typer(no_args_is_help=True, help="Train networks: a denoiser, a classifier, a router.")
 
@@ -27,6 +29,7 @@ train_app = Typer(no_args_is_help=True, help="Train networks: a denoiser, a clas
 _data, _schedule, _objective, _engine = (
     partial(Option, rich_help_panel=panel) for panel in (DATA, "Training", "Objective", ENGINE)
 )
+ARGS_OF_DENOISER, ARGS_OF_CLASSIFIER = '{"width": 32}', '{"widths": [24, 48, 96]}'
 Out = Annotated[
     Path, Argument(help="Where the weights go, NAME.safetensors; the card goes beside them.", show_default=False)
 ]
@@ -39,7 +42,7 @@ Denoiser = Annotated[
 Network = Annotated[
     str, _schedule(help="lean-resnet, resnet20, resnet56, resnet110 or resnet50; or your own, as net.py:make.")
 ]
-NetworkArgs = Annotated[str, _schedule(help="Arguments of the network as JSON, such as '{\"width\": 32}'.")]
+NetworkArgs = Annotated[str, _schedule(help=f"Arguments of the network as JSON, such as '{ARGS_OF_CLASSIFIER}'.")]
 Shape = Annotated[DataOptions, Only("resize", "crop")]
 
 
@@ -58,26 +61,26 @@ class Course:
         ),
     ] = 0
     seed: Annotated[int, _schedule(help="Seed of the weights, the order and the noise.")] = 0
-    device: Annotated[str, _engine(help="cpu, cuda or mps.")] = "cpu"
+    device: Annotated[str | None, _engine(help=DEVICE)] = None
     dtype: Annotated[
         str | None, _engine(help="float32 or bfloat16; by default whichever the device computes faster.")
     ] = None
 
     @contextmanager
     def training(self, out: Path, images: "TrainingImages", test: "Dataset", levels: "Levels") -> "Iterator[Training]":
-        """A training with its command, and with a bar on the terminal as long as it is in use."""
+        """A training with its command; a bar shows it as long as it is in use, and then its result is printed."""
         from dualrs.cli.training_bar import TrainingBar
-        from dualrs.models.hardware import keep_memory
         from dualrs.training.base import Training
         from dualrs.training.loop import Schedule
 
         schedule = Schedule(self.epochs, self.batch_size, self.rate, self.weight_decay, self.seed, self.halve_every)
-        keep_memory()
+        before = _time_of(out)
         with TrainingBar(f"training {out.stem}") as bar:
             yield Training(
                 out, images, test, levels, schedule,
-                recipe=this_command(), device=self.device, dtype=self.dtype, report=bar.update,
+                recipe=this_command(), device=chosen_device(self.device), dtype=self.dtype, report=bar.update,
             )  # fmt: skip
+        _show(out, "wrote" if _time_of(out) != before else "this training is done already:")
 
 
 @train_app.command("denoiser")
@@ -88,7 +91,9 @@ def denoiser(
     test: Test = "cifar10:test",
     sigma: Annotated[str, Option(help="Sigmas: LOW:HIGH, or some, as 0.25,0.5,1.0.")] = "0.05:1.5",
     network: Annotated[str, _schedule(help="lean-unet, or unet2d (of diffusers).")] = "lean-unet",
-    network_args: NetworkArgs = "{}",
+    network_args: Annotated[
+        str, _schedule(help=f"Arguments of the network as JSON, such as '{ARGS_OF_DENOISER}'.")
+    ] = "{}",
     *,
     shape: Shape,
     course: Annotated[Course, Only("batch_size", "rate", "weight_decay", "seed", "device", "dtype", epochs=12)],
@@ -102,11 +107,10 @@ def denoiser(
     from dualrs.training.images import TrainingImages
     from dualrs.training.noise import parse_levels
 
-    images = TrainingImages(_open(data, shape))
+    images = TrainingImages(replace(shape, data=data).open())
     levels = parse_levels(sigma, len(images))
-    with course.training(out, images, _open(test, shape), levels) as training:
-        card = train_denoiser(training, Architecture(network=network, arguments=_arguments(network_args)))
-    _show(out, card)
+    with course.training(out, images, replace(shape, data=test).open(), levels) as training:
+        train_denoiser(training, Architecture(network=network, arguments=_arguments(network_args)))
 
 
 @train_app.command("classifier")
@@ -132,6 +136,10 @@ def classifier(
         Path | None,
         Option(help="Instead: the ledger that `dualrs assign` wrote. Its inputs are trained on, each at its sigma."),
     ] = None,
+    loss: Annotated[
+        str | None,
+        _objective(help="Your own in place of cross-entropy: net.py:loss, (logits, labels) -> one loss per image."),
+    ] = None,
     network: Network = "lean-resnet",
     network_args: NetworkArgs = "{}",
     rate: Annotated[float | None, _schedule(help="Highest learning rate of AdamW; 3e-3, or with --from 2e-5.")] = None,
@@ -147,7 +155,9 @@ def classifier(
     Fine-tune: `dualrs train classifier tuned.safetensors --denoiser zoo:cifar10-denoiser --from zoo:cifar10-classifier
     --sigma-from assigned.ledger`
     """
+    from dualrs.data.classes import numbered_as
     from dualrs.models.reference import Reference
+    from dualrs.pipeline.build import build_loss
     from dualrs.pipeline.networks import Networks
     from dualrs.training.assignment import Assignment, read_assignment
     from dualrs.training.base import train_classifier
@@ -162,15 +172,14 @@ def classifier(
         usual = (2e-5, 0.01)
     rate = usual[0] if rate is None else rate
     course = replace(course, rate=rate, weight_decay=usual[1] if weight_decay is None else weight_decay)
-    dataset = _open(data, shape)
+    dataset = replace(shape, data=data).open()
     if sigma_from is None:
-        images = TrainingImages(dataset)
+        images = TrainingImages(numbered_as(dataset, trainee.classes))
         taught = Assignment(images, parse_levels(sigma, len(images)))
     else:
-        taught = read_assignment(sigma_from, dataset)
-    with course.training(out, taught.images, _open(test, shape), taught.levels) as training:
-        card = train_classifier(training, trainee)
-    _show(out, card)
+        taught = read_assignment(sigma_from, dataset, classes=trainee.classes)
+    with course.training(out, taught.images, replace(shape, data=test).open(), taught.levels) as training:
+        train_classifier(training, trainee, build_loss(loss))
 
 
 @train_app.command("router")
@@ -190,6 +199,13 @@ def router(
         _objective(help="Weigh every best sigma alike (w_e = 1/q); by default for a classifier, but not for experts."),
     ] = None,
     hard: Annotated[bool, _objective("--hard", help="Hard labels, for comparison.")] = False,
+    loss: Annotated[
+        str | None,
+        _objective(
+            help="Your own in place of the paper's: net.py:loss, (logits of shape (copies, images, sigmas), radii of "
+            "shape (images, sigmas)) -> one loss per image."
+        ),
+    ] = None,
     network: Network = "lean-resnet",
     network_args: NetworkArgs = "{}",
     *,
@@ -204,6 +220,7 @@ def router(
     Defaults are the paper's for CIFAR-10. Every 20th input with a positive radius is held out to measure the result.
     """
     from dualrs.models.reference import Reference
+    from dualrs.pipeline.build import build_loss
     from dualrs.pipeline.networks import Networks
     from dualrs.training.base import train_router
     from dualrs.training.lessons import read_lessons
@@ -211,21 +228,13 @@ def router(
     from dualrs.training.router import RouterObjective
 
     trainee = Networks().fresh(Reference.parse(network).behind(denoiser), _arguments(network_args), course.seed)
-    lessons = read_lessons(labels, _open(data, shape))
+    lessons = read_lessons(labels, replace(shape, data=data).open())
     objective = RouterObjective(
         sigma_e, consistency_weight, entropy_weight, noise_copies, gate,  # type: ignore[arg-type]
-        not lessons.experts if balanced is None else balanced, hard,
+        not lessons.experts if balanced is None else balanced, hard, build_loss(loss),
     )  # fmt: skip
     with course.training(out, lessons.images, lessons.held_out, OneOf((sigma_e,))) as training:
-        card = train_router(training, trainee, lessons.radii, objective)
-    _show(out, card)
-
-
-def _open(source: str, shape: DataOptions) -> "Dataset":
-    from dualrs.config import DataSection
-    from dualrs.pipeline.build import build_data
-
-    return build_data(DataSection(source=source, resize=shape.resize, crop=shape.crop))
+        train_router(training, trainee, lessons.radii, lessons.sigmas, objective)
 
 
 def _arguments(text: str) -> dict[str, Any]:
@@ -234,15 +243,23 @@ def _arguments(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise BadSetting(f"--network-args is not JSON: {error}") from error
     if not isinstance(arguments, dict):
-        raise BadSetting(f"--network-args takes a JSON object, such as '{{\"width\": 32}}'; got {text}")
+        raise BadSetting(f"--network-args takes a JSON object, such as '{ARGS_OF_CLASSIFIER}'; got {text}")
     return arguments
 
 
-def _show(out: Path, card: "Card") -> None:
+def _time_of(path: Path) -> int | None:
+    return path.stat().st_mtime_ns if path.exists() else None
+
+
+def _show(out: Path, said: str) -> None:
+    from dualrs.models.card import Card
     from dualrs.training.processes import is_main
 
     if not is_main():
         return
-    print(f"wrote {out} ({card.architecture}; {card.cost})")
+    card = Card.read(out.with_suffix(".json"))
+    print(f"{said} {out} ({card.architecture}; {card.cost})")
     for name, value in card.scores.items():
         print(f"  {name}: {value}")
+    if [value > 0 for name, value in card.scores.items() if name.startswith("names sigma")].count(True) == 1:
+        print(f"  {ONE_SIGMA}")

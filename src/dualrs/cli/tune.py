@@ -74,9 +74,9 @@ def tune(
 def _print(found: "Tuning", header: "Header", unfinished: int) -> None:
     """What each choice gives, what choosing gives elsewhere, and how the noisiest stage's confidence matters."""
     from rich.console import Console
-    from rich.table import Table
 
-    from dualrs.cli.tables import pieces, print_notes
+    from dualrs.cli.tables import print_cells, print_notes
+    from dualrs.report.accuracy import shown_radii
 
     console = Console(highlight=False, markup=False)
     count, most = len(found.ids), max(header.scheme.sigmas)
@@ -85,16 +85,10 @@ def _print(found: "Tuning", header: "Header", unfinished: int) -> None:
     console.print(
         f"certified accuracy (%) at L2 radius, on the inputs it was chosen on; {found.tried} forms tried, {tried}"
     )
-    shown = _reached((*found.rows, found.elsewhere))
+    rows = (*found.rows, found.elsewhere)
+    shown = shown_radii((row.accuracy for row in rows), found.objective.radii)
     head = ["", "rule", *(f"{r:g}" for r in found.objective.radii[:shown]), "objective", "gain"]
-    cells = [head, *(_cells(row, shown) for row in (*found.rows, found.elsewhere))]
-    for first, *rows in pieces(cells, console.width, named=2):
-        table = Table()
-        for number, name in enumerate(first):
-            table.add_column(name, justify="right" if number > 1 else "left", no_wrap=True)
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
+    print_cells(console, [head, *(_cells(row, shown) for row in rows)], named=2)
     console.print(f"objective (%) by the confidence below which votes pass at sigma {most:g}, the rest as chosen")
     best = max(objective for _, objective in found.curve) or 1.0
     for confidence, objective in found.curve:
@@ -126,18 +120,8 @@ def _notes(found: "Tuning", unfinished: int) -> list[str]:
 
 
 def _cells(row: "Tried", shown: int) -> list[str]:
-    gain = (
-        ""
-        if row.gain is None
-        else f"{100 * row.gain.value:+.2f} [{100 * row.gain.low:+.2f}, {100 * row.gain.high:+.2f}]"
-    )
+    gain = "" if row.gain is None else row.gain.points(2)
     return [row.what, row.rule, *(f"{100 * a:.1f}" for a in row.accuracy[:shown]), f"{100 * row.objective:.2f}", gain]
-
-
-def _reached(rows: "tuple[Tried, ...]") -> int:
-    """How many radii are shown: up to one at which nothing is left."""
-    reached = [place for row in rows for place, accuracy in enumerate(row.accuracy) if accuracy > 0]
-    return min(max(reached, default=0) + 2, len(rows[0].accuracy))
 
 
 def _recipe_of(target: Path, header: "Header") -> "Recipe":
@@ -164,7 +148,7 @@ def _write(target: Path, recipe: "Recipe", header: "Header", found: "Tuning") ->
     from dualrs.certificates import spell_seed
     from dualrs.config import BUNDLE
     from dualrs.config.edit import with_settings, with_table
-    from dualrs.files import whole_file
+    from dualrs.files import write_whole
     from dualrs.schemes.several import CONFIDENCES
     from dualrs.storage.tuned import Tuned
 
@@ -190,6 +174,5 @@ def _write(target: Path, recipe: "Recipe", header: "Header", found: "Tuning") ->
         },
         where,
     )
-    with whole_file(path) as file:
-        file.write(text.encode())
+    write_whole(path, text.encode())
     return path

@@ -78,12 +78,10 @@ def why(
 
 def _find(every: "Sequence[Why]", wanted: str, ledger: Path) -> "Why":
     """The input of this id or, if there is none, at this position."""
-    for one in every:
-        if one.id == wanted:
-            return one
-    for one in every:
-        if str(one.index) == wanted:
-            return one
+    for name in ("id", "index"):
+        for one in every:
+            if str(getattr(one, name)) == wanted:
+                return one
     known = f"; the first is {every[0].id} at position {every[0].index}" if every else ""
     raise BadTable(f"{ledger} has no finished input {wanted}, neither by id nor by position{known}")
 
@@ -96,7 +94,7 @@ def _print(found: "Why", names: "Sequence[str] | None", header: "Header") -> Non
 
     console = Console(highlight=False)
     label = "no label" if found.label is None else f"label: {class_name(found.label, names)}"
-    console.print(f"[bold]{found.id}[/bold] · {found.certificate} · {label}")
+    console.print(f"[bold]{found.id}[/bold] · {found.claim(names)} · {label}")
     console.print(found.reason(names))
     console.print(f"[dim]{' · '.join((header.amount, *found.flags))}[/dim]")
     scheme, seen = found.scheme, found.seen
@@ -127,15 +125,14 @@ def _print_bars(title: str, rows: "Sequence[tuple[str, int]] | None") -> None:
 def _networks(header: "Header", recipe: Path | None, bundle: Path | None) -> "tuple[SmoothedModel, DataSection | None]":
     """The networks of the run, and the data that the recipe names."""
     from dualrs.config import load_recipe
+    from dualrs.jobs.opening import fingerprints
     from dualrs.pipeline.build import build_model
-    from dualrs.votes import Stage
 
     loaded = load_recipe(recipe, {} if recipe else {"data": "unused:unused"}, bundle=bundle)
     folder = bundle if bundle is not None or recipe is None else recipe.parent
     smoothed = build_model(loaded, None if folder is None else folder.resolve())
-    for (stage, sigma), network in smoothed.models.items():
-        name = "router" if stage is Stage.ROUTER else f"class {sigma!r}"
-        if header.models.get(name) != network.fingerprint:
+    for name, fingerprint in fingerprints(smoothed).items():
+        if header.models.get(name) != fingerprint:
             raise ForeignLedger(f"the network {name!r} of {bundle or recipe} is not the one that voted in this ledger")
     return smoothed, loaded.data if recipe else None
 
@@ -151,10 +148,10 @@ def _copies(found: "Why", header: "Header", image: "Pixels", smoothed: "Smoothed
     if header.noise.removesuffix(SHARED) not in (NOISE, FIRST_NOISE):
         raise ForeignLedger(f"the noise of this run is {header.noise}, which this version of dualrs does not draw")
     scheme = header.scheme
-    source = NoiseSource(scheme.purpose, header.seed, by_name=header.noise.startswith(FIRST_NOISE))
     shared = scheme.router_sigma if header.noise.endswith(SHARED) else None
     stages = [] if scheme.router_sigma is None else [(Stage.ROUTER, scheme.router_sigma)]
     stages += [(Stage.CLASS, sigma) for sigma in scheme.sigmas]
+    source = NoiseSource(scheme.purpose, header.seed, by_name=header.noise.startswith(FIRST_NOISE))  # without torch
     noisy, denoised = [], []
     for stage, sigma in stages:
         drawn = Stream(Stage.ROUTER if sigma == shared else stage, Part.ESTIMATION, sigma)

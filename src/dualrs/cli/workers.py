@@ -2,43 +2,40 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
 
+from dualrs.cli.device import chosen_device
 from dualrs.cli.options import WorkerOptions
 
 if TYPE_CHECKING:
-    from dualrs.config import Recipe
+    from dualrs.config import Recipe, RoundsRecipe
     from dualrs.progress import Bar
     from dualrs.smoothed import SmoothedModel
 
 
-@dataclass(frozen=True)
+R = TypeVar("R", bound="Recipe | RoundsRecipe")
+
+
 class Spread:
-    """The options as given, and the device that networks run on."""
+    """The options as given, the device that is asked for, and ledgers that the command may go on with.
 
-    options: WorkerOptions
-    device: str | None
+    ``local_device`` is where this process puts its own networks: where they are if it only sends them to workers.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(self, options: WorkerOptions, device: str | None, *ledgers: Path) -> None:
+        self.options, self.device = options, device
+        self._asked = options != WorkerOptions()
         if self._asked:  # say that Ray is missing before networks and data are loaded
             from dualrs.scale.cluster import import_ray
 
             import_ray()
+        self.local_device = None if self._asked else chosen_device(device, *ledgers)
 
-    @property
-    def _asked(self) -> bool:
-        return self.options != WorkerOptions()
-
-    @property
-    def local_device(self) -> str | None:
-        """Where this process puts its own networks: where they are if it only sends them to workers."""
-        return None if self._asked else self.device
-
-    def local(self, recipe: "Recipe") -> "Recipe":
+    def local(self, recipe: R) -> R:
         """A recipe with this process's own device."""
         engine = recipe.engine.model_copy(update={"device": self.local_device})
-        return recipe.model_copy(update={"engine": engine})
+        return cast(R, recipe.model_copy(update={"engine": engine}))
 
     @contextmanager
     def over(self, bar: "Bar", *models: "SmoothedModel") -> Iterator[None]:

@@ -6,7 +6,7 @@ from functools import partial
 
 from torch import nn
 
-from dualrs.errors import BadSetting, DualrsError, first_line
+from dualrs.errors import BadSetting, DualrsError, did_you_mean, first_line
 from dualrs.models.card import Architecture
 from dualrs.models.denoise import Preconditioned
 from dualrs.models.lean import LeanResNet, LeanUNet
@@ -57,7 +57,7 @@ def complete(architecture: Architecture) -> Architecture:
     try:
         bound = inspect.signature(builder).bind(**architecture.arguments)
     except TypeError as error:
-        raise BadSetting(f"{architecture} cannot be built: {error}") from error
+        raise _unbuildable(architecture, error) from error
     bound.apply_defaults()
     return Architecture(network=architecture.network, arguments=bound.arguments)
 
@@ -72,7 +72,15 @@ def build(architecture: Architecture) -> nn.Module:
     except DualrsError:
         raise
     except Exception as error:  # arguments of the wrong kinds fail in many ways
-        raise BadSetting(f"{architecture} cannot be built: {first_line(error)}") from error
+        raise _unbuildable(architecture, error) from error
+
+
+def _unbuildable(architecture: Architecture, error: Exception) -> BadSetting:
+    parameters = inspect.signature(_builder(architecture)).parameters.values()
+    known = ", ".join(p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters)
+    return BadSetting(
+        f"{architecture} cannot be built: {first_line(error)}; the arguments of {architecture.network} are {known}"
+    )
 
 
 def _demand_sane(name: str, value: object, network: str) -> None:
@@ -87,5 +95,6 @@ def _demand_sane(name: str, value: object, network: str) -> None:
 def _builder(architecture: Architecture) -> Callable[..., nn.Module]:
     builders = DENOISERS | CLASSIFIERS
     if architecture.network not in builders:
-        raise BadSetting(f"there is no network {architecture.network!r}; choose one of {', '.join(builders)}")
+        near = did_you_mean(architecture.network, builders)
+        raise BadSetting(f"there is no network {architecture.network!r}; choose one of {', '.join(builders)}{near}")
     return builders[architecture.network]

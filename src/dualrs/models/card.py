@@ -36,6 +36,9 @@ class Card(BaseModel):
     training: str = (
         ""  # the sentence that tells the training that made them from any other; networks of others have none
     )
+    classes: tuple[str, ...] = ()  # their names, if the data had any
+    sigmas: tuple[float, ...] = ()  # of a router: what its answers mean
+    sigma_e: float | None = None  # of a router: the noise that it was trained at
     sha256: str = ""
 
     @classmethod

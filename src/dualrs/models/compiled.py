@@ -3,6 +3,7 @@
 from torch import nn
 
 from dualrs.models.denoise import Behind
+from dualrs.models.noisy import COMPILERS
 
 
 def compile_parts(module: nn.Module) -> None:
@@ -19,4 +20,4 @@ def compile_parts(module: nn.Module) -> None:
 
 def is_compilers(error: BaseException) -> bool:
     """Whether an error is of the compiler (none installed, say), and not of the network."""
-    return type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
+    return type(error).__module__.startswith(COMPILERS)

@@ -1,28 +1,21 @@
 """Denoised smoothing: a denoiser, then a network on what it makes of the noisy image.
 
 Enters: noisy images in [0, 1] units and the sigma they carry, one for the batch or one per image. Leaves: from a
-`Denoiser` a clean estimate within [0, 1]; from `Denoised` the logits of the network behind it. A denoiser never
-adds noise: that is done once, before it, by whoever samples (section 2 of the paper, diffusion denoised smoothing).
+denoiser a clean estimate within [0, 1] and of the same shape; from `Denoised` the logits of the network behind it. A
+denoiser never adds noise: that is done once, before it, by whoever samples (section 2 of the paper, diffusion denoised
+smoothing).
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 from torch import Tensor, nn
 
-from dualrs.models.noisy import NoisyModel, takes_sigma
+from dualrs.models.noisy import NoisyModel, class_names, takes_sigma
 
 Sigma = float | Tensor  # of the whole batch, or one per image with shape (batch,)
 
 MID, SPREAD = 0.5, 0.25  # mean and standard deviation of the pixels of natural images, near enough
-
-
-class Denoiser(Protocol):
-    """A torch module that takes the noise off."""
-
-    def __call__(self, noisy: Tensor, sigma: Sigma) -> Tensor:
-        """Estimate the clean images, within [0, 1] and of the same shape."""
 
 
 class Identity(nn.Module):
@@ -98,6 +91,16 @@ class Denoised(Behind):
         self.training = denoiser.training or head.training
 
     @property
+    def classes(self) -> tuple[str, ...]:
+        """What the head calls its classes."""
+        return class_names(self.head)
+
+    @property
+    def routes(self) -> tuple[tuple[float, ...], float] | None:
+        """Of a router, the sigmas that it was trained to choose from, and its own."""
+        return getattr(self.head, "routes", None)
+
+    @property
     def front(self) -> nn.Module:
         """The denoiser."""
         return self.denoiser
@@ -124,14 +127,18 @@ class OnLogits(Behind):
         self.training = network.training
 
     @property
+    def classes(self) -> tuple[str, ...]:
+        """What the network calls its classes."""
+        return class_names(self.network)
+
+    @property
     def front(self) -> nn.Module:
         """The network."""
         return self.network
 
     def begin(self, noisy: Tensor, sigma: Sigma) -> Tensor:
         """Its logits."""
-        logits = self.network(noisy, sigma=sigma) if self._voter.takes_sigma else self.network(noisy)
-        return self._voter.checked(logits, len(noisy))
+        return self._voter(noisy, sigma)
 
 
 def answer_together(models: Sequence[NoisyModel], noisy: Tensor, sigma: float) -> list[Tensor]:

@@ -21,6 +21,13 @@ def open_device(device: str | torch.device) -> torch.device:
         raise BadSetting(f"unknown device {device!r}, or this machine has none; use cpu, cuda or mps") from error
 
 
+def best_device() -> str:
+    """A GPU where torch has one to use, cuda or mps; else cpu."""
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
 def fastest_dtype(device: torch.device) -> str:
     """bfloat16 where the hardware multiplies it, float32 elsewhere (where it would be emulated, ten times slower)."""
     if device.type == "cuda":
@@ -41,6 +48,13 @@ def check_dtype(dtype: str) -> str:
 def autocast(device: torch.device, dtype: str) -> torch.autocast:
     """Run what follows in ``dtype`` where that is safe."""
     return torch.autocast(device.type, DTYPES[dtype], enabled=dtype != "float32")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, in whichever words."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
+        phrase in str(error) for phrase in ("out of memory", "can't allocate memory", "not enough memory")
+    )
 
 
 def keep_memory() -> None:

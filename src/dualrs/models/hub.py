@@ -16,7 +16,9 @@ from torch import Tensor, nn
 
 from dualrs.errors import BadCheckpoint, BadModel, Unreachable, first_line
 from dualrs.extras import need
+from dualrs.models.noisy import class_names
 from dualrs.models.prepare import Preparation
+from dualrs.models.trial import demand_finite
 
 LEVELS = 255  # grey levels per unit of pixel value: processors are written for 8-bit images
 
@@ -42,6 +44,11 @@ class HubClassifier(nn.Module):
         super().__init__()
         self.prepare = prepare
         self.network = network
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What the configuration calls its classes."""
+        return class_names(self.network)
 
     def extra_repr(self) -> str:
         """The configuration, for the fingerprint: the layers as printed do not show all of it, heads for one."""
@@ -91,6 +98,7 @@ def load_classifier(source: str | Path) -> nn.Module:
                 f"the weights of {source} are not those of {type(network).__name__}: {len(keys)} {fault}, "
                 f"such as {keys[0]}; give a checkpoint that was trained as a classifier"
             )
+    demand_finite(dict(network.named_parameters()), source)
     channels = getattr(config, "num_channels", 3)
     return HubClassifier(_preparation(processor, channels, source), network).eval()
 

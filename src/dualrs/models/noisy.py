@@ -7,13 +7,22 @@ added in pixel units, and a radius in other units is another radius.
 
 import hashlib
 import inspect
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dualrs.errors import BadModel, TrainingMode
+from dualrs.errors import BadModel, DualrsError, TrainingMode, first_line
+from dualrs.models.hardware import DTYPES, is_out_of_memory
+
+COMPILERS = ("torch._dynamo", "torch._inductor")  # modules whose errors are no fault of a network
+
+_NO_NAME = r"LABEL_\d+"  # what transformers calls a class that nobody has named
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,11 @@ class NoisyModel:
                 "certificate meaningless; call .eval() first"
             )
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What the module calls its classes: see `class_names`."""
+        return class_names(self.module)
+
     @cached_property
     def takes_sigma(self) -> bool:
         """Whether forward has a parameter named ``sigma``."""
@@ -54,16 +68,17 @@ class NoisyModel:
         tensors = (*self.module.parameters(), *self.module.buffers())
         return tensors[0].device if tensors else torch.device("cpu")
 
-    def __call__(self, noisy: Tensor, sigma: float) -> Tensor:
+    def __call__(self, noisy: Tensor, sigma: float | Tensor) -> Tensor:
         """Logits of a batch, shape (batch, answers)."""
         return self.checked(self.module(noisy, sigma=sigma) if self.takes_sigma else self.module(noisy), len(noisy))
 
     def checked(self, logits: object, images: int) -> Tensor:
         """What the module returned for so many images, if it is a table of logits."""
+        kind, logits = type(logits).__name__, logits_of(logits)
         if not isinstance(logits, Tensor):
             raise BadModel(
-                f"the {self.name} returned {type(logits).__name__}, not a tensor of logits; wrap it in a module "
-                "that does (for a transformers model: return output.logits)"
+                f"the {self.name} returned {kind}, neither a tensor of logits nor an object or dict with logits; wrap "
+                "it in a module that does"
             )
         if logits.ndim != 2 or len(logits) != images or logits.shape[1] < 2:
             raise BadModel(
@@ -76,6 +91,54 @@ class NoisyModel:
     def fingerprint(self) -> str:
         """Hash of the network: see `fingerprint`."""
         return fingerprint(self.module)
+
+
+def logits_of(output: Any) -> Any:
+    """The logits in what a module returns: the tensor itself, or what an object or a dict has under that name."""
+    if isinstance(output, Mapping):
+        return output.get("logits")
+    return output if isinstance(output, Tensor) else getattr(output, "logits", None)
+
+
+@contextmanager
+def answering(name: str, module: nn.Module, images: Tensor) -> Iterator[None]:
+    """Say in a sentence why a module fails on a batch; the compiler, and memory that ran out, are another matter."""
+    try:
+        yield
+    except DualrsError:
+        raise
+    except Exception as error:  # whatever the module makes of images that it does not take
+        if is_out_of_memory(error) or type(error).__module__.startswith(COMPILERS):
+            raise
+        kinds = {p.dtype for p in module.parameters() if p.is_floating_point()} - {torch.float32}
+        channels, height, width = images.shape[1:]
+        if kinds:
+            kind = str(kinds.pop()).removeprefix("torch.")
+            known = kind in DTYPES
+            advice = f"its weights are {kind}: call .float()" + f', or pass dtype="{kind}" beside it' * known
+        elif width in (1, 3, 4) and channels > width:
+            advice = "they look like height x width x channels: give images as (channels, height, width)"
+        elif channels == 1:
+            advice = "grey images have one channel: if it takes three, repeat it inside, x.expand(-1, 3, -1, -1)"
+        else:
+            advice = "give it images of the channels and the size that it takes, or resize inside the module"
+        raise BadModel(
+            f"the {name} fails on images of {channels} x {height} x {width} ({first_line(error)}); {advice}"
+        ) from error
+
+
+def class_names(module: nn.Module) -> tuple[str, ...]:
+    """What a network calls its classes, in the order of its logits; empty if it does not say.
+
+    A module says it in an attribute ``classes``, one of transformers in its configuration.
+    """
+    inner = getattr(module, "_orig_mod", module)  # torch.compile's wrapper
+    told: Any = getattr(inner, "classes", None)
+    if told is None:
+        by_number = getattr(getattr(inner, "config", None), "id2label", None)
+        told = [by_number[k] for k in sorted(by_number)] if isinstance(by_number, dict) else ()
+    named = isinstance(told, list | tuple) and all(isinstance(name, str) for name in told)
+    return tuple(told) if named and not any(re.fullmatch(_NO_NAME, name) for name in told) else ()
 
 
 def takes_sigma(module: nn.Module) -> bool:

@@ -107,28 +107,18 @@ def cifar_resnet(depth: int, classes: int, channels: int = 3) -> ResNet:
     """ResNet-20, 56 or 110 with random weights, for images of about 32 pixels."""
     if depth not in (20, 56, 110):
         raise BadSetting(f"depth must be 20, 56 or 110, got {depth}")
-    _check(classes, channels)
-    return ResNet(
-        BasicBlock,
-        [(depth - 2) // 6] * 3,
-        stem=nn.Conv2d(channels, 16, 3, padding=1, bias=False),
-        pool=nn.Identity(),
-        prepare=Preparation(_per_channel(CIFAR_MEAN, channels), _per_channel(CIFAR_STD, channels)),
-        classes=classes,
-    )
+    prepare = _preparation(CIFAR_MEAN, CIFAR_STD, classes, channels)
+    stem = nn.Conv2d(channels, 16, 3, padding=1, bias=False)
+    blocks = [(depth - 2) // 6] * 3
+    return ResNet(BasicBlock, blocks, stem=stem, pool=nn.Identity(), prepare=prepare, classes=classes)
 
 
 def resnet50(classes: int, channels: int = 3) -> ResNet:
     """ResNet-50 with random weights, for images of about 224 pixels."""
-    _check(classes, channels)
-    return ResNet(
-        Bottleneck,
-        [3, 4, 6, 3],
-        stem=nn.Conv2d(channels, 64, 7, stride=2, padding=3, bias=False),
-        pool=nn.MaxPool2d(3, stride=2, padding=1),
-        prepare=Preparation(_per_channel(IMAGENET_MEAN, channels), _per_channel(IMAGENET_STD, channels)),
-        classes=classes,
-    )
+    prepare = _preparation(IMAGENET_MEAN, IMAGENET_STD, classes, channels)
+    stem = nn.Conv2d(channels, 64, 7, stride=2, padding=3, bias=False)
+    pool = nn.MaxPool2d(3, stride=2, padding=1)
+    return ResNet(Bottleneck, [3, 4, 6, 3], stem=stem, pool=pool, prepare=prepare, classes=classes)
 
 
 def _shortcut(entering: int, leaving: int, stride: int) -> nn.Sequential | None:
@@ -137,11 +127,8 @@ def _shortcut(entering: int, leaving: int, stride: int) -> nn.Sequential | None:
     return nn.Sequential(nn.Conv2d(entering, leaving, 1, stride, bias=False), nn.BatchNorm2d(leaving))
 
 
-def _per_channel(rgb: tuple[float, float, float], channels: int) -> tuple[float, ...]:
+def _preparation(mean: Sequence[float], std: Sequence[float], classes: int, channels: int) -> Preparation:
     """Published numbers for colour images; their mean for any other number of channels."""
-    return rgb if channels == 3 else (sum(rgb) / 3,) * channels
-
-
-def _check(classes: int, channels: int) -> None:
     if classes < 2 or channels < 1:
         raise BadSetting(f"a network needs at least 2 classes and 1 channel, got {classes} and {channels}")
+    return Preparation(*(rgb if channels == 3 else (sum(rgb) / 3,) * channels for rgb in (mean, std)))

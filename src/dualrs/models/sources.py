@@ -7,6 +7,7 @@ look at names does not import torch.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dualrs.errors import did_you_mean
 from dualrs.references import anchored_object
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 FORMS = (
     "PATH.safetensors (weights that dualrs saved), transformers:FOLDER-OR-ID (a "
-    "classifier), diffusers:FOLDER-OR-ID or openai:FILE.pt (denoisers)"
+    "classifier), diffusers:FOLDER-OR-ID or openai:FILE.pt?SETTINGS (denoisers)"
 )
 _WEIGHTS = ".safetensors"
 
@@ -27,6 +28,17 @@ def anchored_maker(maker: str, folder: Path) -> str:
     if place and (scheme == "openai" or (scheme in ("transformers", "diffusers") and (folder / place).exists())):
         return f"{scheme}:{folder / place}"
     return anchored_object(maker, folder)
+
+
+def nearest_network(maker: str, folder: Path) -> str:
+    """What was perhaps meant by a maker that makes nothing, to end a sentence with."""
+    from dualrs.models.zoo import names
+
+    rest = maker.partition(":")[2]
+    if (folder / maker).is_dir():
+        return f"; did you mean {'diffusers' if (folder / maker / 'unet').is_dir() else 'transformers'}:{maker}?"
+    schemes = [f"{known}:{rest}" for known in ("zoo", "transformers", "diffusers", "openai") if rest]
+    return did_you_mean(maker, [*schemes, *(f"zoo:{name}" for name in names())])
 
 
 def open_network(maker: str, folder: Path) -> "nn.Module | None":
@@ -53,5 +65,5 @@ def open_network(maker: str, folder: Path) -> "nn.Module | None":
         case "openai:":
             from dualrs.models.openai import load_openai
 
-            return load_openai(Path(place))
+            return load_openai(place)
     return None

@@ -3,7 +3,7 @@
 Enters: results, of a ledger or of a peer's file. Leaves: fractions of inputs, and one average.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,12 @@ def certified(results: Results, radii: Sequence[float], strict: bool = False) ->
     reach = np.where(results.correct & claimed, results.radius, -np.inf)
     wanted = np.asarray(radii, dtype=np.float64)[:, None]
     return np.asarray(reach > wanted if strict else reach >= wanted)
+
+
+def shown_radii(accuracies: Iterable[Sequence[float]], radii: Sequence[float]) -> int:
+    """How many radii a table shows: up to one at which nobody has anything left."""
+    reached = [place for accuracy in accuracies for place, share in enumerate(accuracy) if share > 0]
+    return min(max(reached, default=0) + 2, len(radii))
 
 
 def abstention(results: Results) -> float:

@@ -15,24 +15,20 @@ Hits = NDArray[np.bool_]
 
 
 def paired_intervals(ours: Hits, theirs: Hits) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper ends of percentile intervals for mean(ours) - mean(theirs) over the last axis, the inputs.
+    """Lower and upper ends of percentile intervals for mean(ours) - mean(theirs) over the inputs, row by row.
 
-    Inputs are drawn again in pairs. A resampled difference depends only on how many inputs of each kind (ours alone,
-    theirs alone, no difference) were drawn, so these counts are drawn: the same law as drawing inputs one by one.
+    Rows are radii, and each is drawn by itself, so that its interval is the same whatever the others are.
     """
-    inputs = ours.shape[-1]
-    better, worse = (ours & ~theirs).sum(axis=-1), (theirs & ~ours).sum(axis=-1)
-    kinds = np.stack([better, worse, inputs - better - worse], axis=-1) / inputs
-    drawn = np.random.default_rng(SEED).multinomial(inputs, kinds, size=(RESAMPLES, *better.shape))
-    tail = (1 - COVERAGE) / 2
-    low, high = np.quantile((drawn[..., 0] - drawn[..., 1]) / inputs, [tail, 1 - tail], axis=0)
+    ends = [mean_interval(more) for more in ours.astype(np.float64) - theirs]
+    low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
     return low, high
 
 
 def mean_interval(values: NDArray[np.float64]) -> tuple[float, float]:
     """The ends of a percentile interval for the mean of values, one for each input; of differences, a paired one.
 
-    As above: only how many inputs of each kind are drawn matters, and here a kind is a value.
+    A resampled mean depends only on how many inputs of each kind, those of one value, were drawn, so these counts are
+    drawn: the same law as drawing inputs one by one.
     """
     kinds, counts = np.unique(values, return_counts=True)
     drawn = np.random.default_rng(SEED).multinomial(len(values), counts / len(values), size=RESAMPLES)

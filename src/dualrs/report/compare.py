@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from dualrs.errors import BadSetting, BadTable
 from dualrs.report.accuracy import abstention, average_certified_radius, certified, certified_accuracy
+from dualrs.report.attacked import Campaigns
 from dualrs.report.bootstrap import COVERAGE, RESAMPLES, paired_intervals
 from dualrs.report.methods import ENVELOPE, NO_METHOD, Derived, envelope, fixed_sigmas, methods
 from dualrs.storage.database import MAGIC
 from dualrs.storage.ledger import Ledger
-from dualrs.storage.peers import read_tsv
+from dualrs.storage.peers import read_table
 from dualrs.storage.results import Results
 from dualrs.storage.verify import Report, silent
 from dualrs.theory.radius import RADII
@@ -33,6 +34,11 @@ class Difference:
     value: float
     low: float
     high: float
+
+    def points(self, digits: int) -> str:
+        """In points, with its interval."""
+        value, low, high = (f"{100 * number:+.{digits}f}" for number in (self.value, self.low, self.high))
+        return f"{value} [{low}, {high}]"
 
 
 @dataclass(frozen=True)
@@ -88,8 +94,10 @@ def gather(paths: Sequence[Path], names: Sequence[str] | None = None, report: Re
 
     Methods are named after their ledger too if there are several, as LEDGER/METHOD; such a name asks for a method of
     one ledger. Files about different inputs are refused: inputs are the same if their ids are or, where a table of
-    another project is among the files, their positions or the numbers in their ids.
+    another project is among the files, the numbers in their ids or their positions. Of a table with more inputs than a
+    ledger, those of the ledger are taken.
     """
+    paths, attacks = Campaigns.among(paths)
     called = _names_of_files(paths)
     ledgers = sum(is_ledger(path) for path in paths)
     if names is not None and not ledgers:
@@ -102,12 +110,14 @@ def gather(paths: Sequence[Path], names: Sequence[str] | None = None, report: Re
             if wanted == []:
                 continue  # all names are about other ledgers
             with Ledger.open(path) as ledger:
-                found = methods(ledger, wanted, report=report)
+                found = methods(ledger, wanted, report=report) | attacks.on(ledger)
                 unfinished = len(ledger.inputs()) - len(next(iter(found.values())).results) if found else 0
                 run = ledger.header
                 overlap = run.overlap(run.rule, [] if not found else next(iter(found.values())).results.ids.tolist())
                 when = "chosen by some of" if overlap is not None and overlap.by_these_votes else "fixed before"
                 about.append((name, f"the rule of the run is {run.rule}, {when} its votes"))
+                if run.earlier:
+                    about.append((name, run.second_look))
                 if run.looks:
                     about.append((name, f"adaptive, at most {run.n:,} votes a stage; votes are those that were drawn"))
             if not found:
@@ -118,9 +128,10 @@ def gather(paths: Sequence[Path], names: Sequence[str] | None = None, report: Re
             about += [(f"{prefix}{method.name}", method.note) for method in found.values() if method.note]
             files.append(_File(path, {prefix + k: replace(m, name=prefix + k) for k, m in found.items()}, False))
         else:
-            table = read_tsv(path)
+            table = read_table(path)
             about += [(name, note) for note in table.notes]
             files.append(_File(path, {name: _as_reported(name, table.results)}, True))
+    attacks.demand_all_used()
     notes = said_together(about)
     aligned = [method for file in _aligned(files, notes) for method in file.methods.values()]
     if twice := [name for name, count in Counter(m.name for m in aligned).items() if count > 1]:
@@ -204,15 +215,19 @@ def _names_of_files(paths: Sequence[Path]) -> list[str]:
 
 
 def _as_reported(name: str, results: Results) -> Derived:
-    return Derived(
-        name,
-        "as reported",
-        "as its authors say: a table has no votes to derive it from",
-        False,
-        results,
-        None,
-        np.zeros(0, dtype=np.int64),
-    )
+    guarantee = "as its authors say: a table has no votes to derive it from"
+    return Derived(name, "as reported", guarantee, False, results, None, np.zeros(0, dtype=np.int64))
+
+
+def beside(ledger: Path, found: Mapping[str, Derived], name: str, table: Path) -> Derived:
+    """The one method of a result table, on the inputs of a ledger's methods in their order; refuses other inputs."""
+    if name in found:
+        raise BadSetting(f"two methods are called {name}; give the table another name, as NAME={table}")
+    imported = read_table(table)
+    notes = [*imported.notes]
+    reported = _File(table, {name: _as_reported(name, imported.results)}, True)
+    _, aligned = _aligned([_File(ledger, dict(found), False), reported], notes)
+    return replace(aligned.methods[name], title=f"{name}, as reported", note="; ".join(notes))
 
 
 def of_ledger(ledger: str, names: Sequence[str], ledgers: Sequence[str]) -> list[str]:
@@ -222,14 +237,22 @@ def of_ledger(ledger: str, names: Sequence[str], ledgers: Sequence[str]) -> list
 
 
 def _aligned(files: Sequence[_File], notes: list[str]) -> Iterator[_File]:
-    """The files with their rows in the order of the first; refuses other inputs and other labels."""
-    how, keys = _keys(files, notes)
-    first, wanted = files[0], keys[0]
+    """The files with their rows in the order of one of them; refuses other inputs and other labels.
+
+    That one is the first ledger or, of tables alone, the first of the shortest.
+    """
+    chosen = min(range(len(files)), key=lambda k: (files[k].reported, len(files[k].results) * files[k].reported))
+    how, keys = _keys(files, chosen, notes)
+    first, wanted = files[chosen], keys[chosen]
     for file, own in zip(files, keys, strict=True):
         place = {key: row for row, key in enumerate(own)}
         lacks = [key for key in wanted if key not in place]
         more = place.keys() - set(wanted)
-        if lacks or more:
+        if more and not lacks and file.reported:
+            notes.append(
+                f"{next(iter(file.methods))}: {len(more)} inputs are not in {first.path.name} and are left out"
+            )
+        elif lacks or more:
             parts = [f"{len(lacks)} of {first.path} it lacks (the first is {lacks[0]})"] if lacks else []
             parts += [f"{len(more)} are not in {first.path} (one is {min(more)})"] if more else []
             raise BadTable(
@@ -248,23 +271,26 @@ def _aligned(files: Sequence[_File], notes: list[str]) -> Iterator[_File]:
         yield replace(file, methods=moved)
 
 
-def _keys(files: Sequence[_File], notes: list[str]) -> tuple[str, list[list[str]]]:
+def _keys(files: Sequence[_File], chosen: int, notes: list[str]) -> tuple[str, list[list[str]]]:
     """How inputs are told apart, in words, and the key of each input of each file.
 
     A table of another project gives its inputs numbers. In a ledger of some inputs of a dataset these are the positions
-    or, if the dataset was a selection of a larger one, stand in the ids: test/00020.
+    or, if the dataset was a selection of a larger one, stand in the ids: test/00020. What leaves the fewest inputs of
+    the chosen file without their like, and then the fewest with another label, is right.
     """
     results = [file.results for file in files]
+    ids: list[list[str]] = [r.ids.tolist() for r in results]
     if not any(file.reported for file in files):
-        return "by id", [r.ids.tolist() for r in results]
+        return "by id", ids
     positions = [[str(place) for place in r.index] for r in results]
     numbers = [
         own if file.reported else _numbers(r.ids) for file, r, own in zip(files, results, positions, strict=True)
     ]
-    if not _same_sets(positions) and _same_sets(numbers):
+    ways = {"by id": ids, "by the number in its id": numbers, "by position": positions}
+    how = min(ways, key=lambda way: _unlike(ways[way], results, chosen))
+    if ways[how] is numbers and numbers != positions:
         notes.append("inputs are matched by the numbers in their ids, as positions are those in a selection")
-        return "by the number in its id", numbers
-    return "by position, and by the numbers in ids too", positions
+    return how, ways[how]
 
 
 def _numbers(ids: NDArray[np.str_]) -> list[str]:
@@ -273,8 +299,16 @@ def _numbers(ids: NDArray[np.str_]) -> list[str]:
     return [str(int(number[0])) if number else str(name) for number, name in zip(found, ids, strict=True)]
 
 
-def _same_sets(keys: Sequence[Sequence[str]]) -> bool:
-    return all(len(set(own)) == len(own) and set(own) == set(keys[0]) for own in keys)
+def _unlike(keys: Sequence[Sequence[str]], results: Sequence[Results], chosen: int) -> tuple[int, int]:
+    """How many inputs of the chosen file have no like in the others, by these keys, and how many another label."""
+    lacking = others = 0
+    for own, result in zip(keys, results, strict=True):
+        label = dict(zip(own, result.label.tolist(), strict=True))
+        lacking += len(own) - len(label)  # a key that stands twice tells nothing
+        found = [(label.get(key), ours) for key, ours in zip(keys[chosen], results[chosen].label.tolist(), strict=True)]
+        lacking += sum(theirs is None for theirs, _ in found)
+        others += sum(theirs is not None and theirs != ours for theirs, ours in found)
+    return lacking, others
 
 
 def _in_order(method: Derived, order: NDArray[np.int64]) -> Derived:

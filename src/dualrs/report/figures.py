@@ -31,6 +31,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")  #
 _GREYS = ("#b0b0b0", "#808080", "#404040")
 _DASHES = ("-", "--", ":", "-.")  # tell curves apart where the colours come again
 _SUFFIXES = (".png", ".svg", ".pdf")
+_UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # the same picture is the same file
 _SIZE = (6.4, 4.0)
 
 
@@ -59,16 +60,13 @@ def draw_accuracy(methods: Mapping[str, Results], path: Path, title: str = "", *
 def draw_best_sigma(runs: Mapping[str, FixedRadii], path: Path, title: str = "") -> None:
     """Draw for how many inputs each sigma gives the largest radius; Figure 1 of the paper, left."""
     sigmas = sorted({sigma for fixed in runs.values() for sigma in fixed.sigmas})
-    width = 0.8 / len(runs)
+    bars = {}
+    for name, fixed in runs.items():
+        share = dict(zip(fixed.sigmas, 100 * fixed.best_counts / max(len(fixed.radii), 1), strict=True))
+        nowhere = 100 - sum(share.values()) if len(fixed.radii) else 0.0
+        bars[name] = [*(share.get(sigma, 0.0) for sigma in sigmas), nowhere]
     with _picture(path, title) as axes:
-        for k, ((name, fixed), (colour, _)) in enumerate(zip(runs.items(), _pens(), strict=False)):
-            share = dict(zip(fixed.sigmas, 100 * fixed.best_counts / max(len(fixed.radii), 1), strict=True))
-            nowhere = 100 - sum(share.values()) if len(fixed.radii) else 0.0
-            heights = [*(share.get(sigma, 0.0) for sigma in sigmas), nowhere]
-            places = np.arange(len(heights)) + (k - (len(runs) - 1) / 2) * width
-            bars = axes.bar(places, heights, width, color=colour, label=name)
-            axes.bar_label(bars, fmt="%.0f", fontsize=8)
-        axes.set_xticks(range(len(sigmas) + 1), [*(f"{sigma:g}" for sigma in sigmas), "none"])
+        _grouped(axes, [*(f"{sigma:g}" for sigma in sigmas), "none"], bars, "%.0f", 8)
         axes.set_xlabel("sigma with the largest certified radius")
         axes.set_ylabel("inputs (%)")
         _legend(axes, runs)
@@ -91,44 +89,33 @@ def draw_radius_sigma(fixed: FixedRadii, ids: Sequence[str], path: Path, title: 
 
 def draw_regret(runs: Mapping[str, FixedRadii], path: Path, title: str = "") -> None:
     """Draw the ECDF of Delta R_c = R*_c - R_c; its intercept is the share of inputs with an optimal sigma."""
-    found = {name: Ecdf.of(fixed.regret) for name, fixed in runs.items()}
-    with _picture(path, title) as axes:
-        _steps(axes, found, lambda ecdf: ecdf.up_to(0.0))
+    regrets = {name: fixed.regret for name, fixed in runs.items()}
+    label = "regret: radius of the best sigma less that of the chosen one"
+    with _ecdfs(regrets, path, title, label, lambda ecdf: ecdf.up_to(0.0)) as axes:
         axes.axhline(100, color="black", ls="--", lw=0.8)  # a router that always names the best sigma
         axes.set_xlim(left=0)
-        axes.set_xlabel("regret: radius of the best sigma less that of the chosen one")
 
 
 def draw_slack(runs: Mapping[str, Floats], path: Path, title: str = "") -> None:
     """Draw the ECDF of Delta R_sigma = R_sigma - R_c; below zero, the routing holds the radius down."""
-    found = {name: Ecdf.of(slack) for name, slack in runs.items()}
-    with _picture(path, title) as axes:
-        _steps(axes, found, lambda ecdf: ecdf.below(0.0))
+    label = "slack: radius of the routing less that of the class"
+    with _ecdfs(runs, path, title, label, lambda ecdf: ecdf.below(0.0)) as axes:
         axes.axvline(0, color="black", ls="--", lw=0.8)
-        axes.set_xlabel("slack: radius of the routing less that of the class")
 
 
 def draw_p_a(runs: Mapping[str, Floats], path: Path, title: str = "") -> None:
     """Draw the ECDF of p_A, the share of votes for the true class at the chosen sigma; in brackets, up to one half."""
-    found = {name: Ecdf.of(shares) for name, shares in runs.items()}
-    with _picture(path, title) as axes:
-        _steps(axes, found, lambda ecdf: ecdf.up_to(0.5))
+    with _ecdfs(runs, path, title, "share of votes for the true class", lambda ecdf: ecdf.up_to(0.5)) as axes:
         axes.axvline(0.5, color="black", ls="--", lw=0.8)
         axes.set_xlim(0, 1)
-        axes.set_xlabel("share of votes for the true class")
 
 
 def draw_penalty(path: Path, title: str = "") -> None:
     """Draw the table of the confidence penalty: the radius at each share of votes under each split alpha : beta."""
     rows = confidence_penalty()
-    width = 0.8 / len(SPLITS)
+    bars = {f"{a}:{b}": [row.radius for row in rows if row.split == (a, b)] for a, b in SPLITS}
     with _picture(path, title or "sigma 1, n 100,000, alpha + beta = 0.001, the class limits") as axes:
-        for k, (split, (colour, _)) in enumerate(zip(SPLITS, _pens(), strict=False)):
-            radii = [row.radius for row in rows if row.split == split]
-            places = np.arange(len(SHARES)) + (k - (len(SPLITS) - 1) / 2) * width
-            bars = axes.bar(places, radii, width, color=colour, label=f"{split[0]}:{split[1]}")
-            axes.bar_label(bars, fmt="%.4f", fontsize=7)  # the digits that the paper prints
-        axes.set_xticks(range(len(SHARES)), [f"{share:g}" for share in SHARES])
+        _grouped(axes, [f"{share:g}" for share in SHARES], bars, "%.4f", 7)  # the digits that the paper prints
         axes.set_xlabel("share of votes for the class")
         axes.set_ylabel("certified radius")
         axes.legend(frameon=False, title="alpha : beta")
@@ -140,7 +127,7 @@ def draw_why(why: Why, path: Path, copies: Copies | None = None, names: Sequence
     pictures = _picture_rows(why, copies)
     rows = len(pictures) + 2
     with _canvas(path, (2.1 * len(stages) + 0.6, 1.7 * rows + 0.5)) as figure:
-        figure.suptitle(f"{why.id}: {why.certificate}\n{why.reason(names)}", fontsize=8, wrap=True)
+        figure.suptitle(f"{why.id}: {why.claim(names)}\n{why.reason(names)}", fontsize=8, wrap=True)
         grid = figure.add_gridspec(rows, len(stages))
         for row, (kind, images) in enumerate(pictures):
             for column, (stage, image) in enumerate(zip(stages, images, strict=True)):
@@ -194,16 +181,32 @@ def _bars(why: Why, names: Sequence[str] | None) -> Iterator[dict[str, float]]:
         yield {} if counts is None else {n: k / counts.sum() for n, k in top_classes(counts, names, why.scheme.classes)}
 
 
-def _steps(axes: "Axes", found: Mapping[str, Ecdf], intercept: Callable[[Ecdf], float]) -> None:
-    """One step curve per distribution function, in percent, its intercept in the legend."""
+@contextmanager
+def _ecdfs(
+    numbers: Mapping[str, Floats], path: Path, title: str, label: str, intercept: Callable[[Ecdf], float]
+) -> Iterator["Axes"]:
+    """Axes with one distribution function per list of numbers, as steps in percent, its intercept in the legend."""
+    found = {name: Ecdf.of(values) for name, values in numbers.items()}
     ends = [value for ecdf in found.values() for value in (ecdf.values[0], ecdf.values[-1])]
-    for (name, ecdf), (colour, dash) in zip(found.items(), _pens(), strict=False):
-        x = [min(ends), *ecdf.values, max(ends)]
-        y = [0.0, *(100 * ecdf.share), 100.0]
-        axes.step(x, y, where="post", color=colour, ls=dash, lw=1.8, label=f"{name} ({100 * intercept(ecdf):.1f}%)")
-    axes.set_ylim(0, 102)
-    axes.set_ylabel("inputs (%)")
-    axes.legend(frameon=False, fontsize=8)
+    with _picture(path, title) as axes:
+        for (name, ecdf), (colour, dash) in zip(found.items(), _pens(), strict=False):
+            x = [min(ends), *ecdf.values, max(ends)]
+            y = [0.0, *(100 * ecdf.share), 100.0]
+            axes.step(x, y, where="post", color=colour, ls=dash, lw=1.8, label=f"{name} ({100 * intercept(ecdf):.1f}%)")
+        axes.set_ylim(0, 102)
+        axes.set_xlabel(label)
+        axes.set_ylabel("inputs (%)")
+        axes.legend(frameon=False, fontsize=8)
+        yield axes
+
+
+def _grouped(axes: "Axes", ticks: Sequence[str], bars: Mapping[str, Sequence[float]], digits: str, size: int) -> None:
+    """Bars side by side at each tick, one for each name, with their heights above them."""
+    width = 0.8 / len(bars)
+    for k, ((name, heights), (colour, _)) in enumerate(zip(bars.items(), _pens(), strict=False)):
+        places = np.arange(len(ticks)) + (k - (len(bars) - 1) / 2) * width
+        axes.bar_label(axes.bar(places, heights, width, color=colour, label=name), fmt=digits, fontsize=size)
+    axes.set_xticks(range(len(ticks)), ticks)
 
 
 def _pens() -> Iterator[tuple[str, str]]:
@@ -228,16 +231,22 @@ def _picture(path: Path, title: str) -> Iterator["Axes"]:
         yield axes
 
 
-@contextmanager
-def _canvas(path: Path, size: tuple[float, float]) -> Iterator["Figure"]:
-    """A figure, written to its file when all of it is drawn."""
+def demand_drawable(path: Path) -> None:
+    """Refuse a picture of no known format, or without the package that draws; before a run, and not after it."""
     if path.suffix not in _SUFFIXES:
         raise BadTable(f"a picture ends in {', '.join(_SUFFIXES)}; got {path}")
     need("matplotlib", "figures", "drawing")
+
+
+@contextmanager
+def _canvas(path: Path, size: tuple[float, float]) -> Iterator["Figure"]:
+    """A figure, written to its file when all of it is drawn."""
+    demand_drawable(path)
+    from matplotlib import rc_context
     from matplotlib.figure import Figure  # draws without a window or a global state
 
     figure = Figure(figsize=size, layout="constrained")
     yield figure
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        figure.savefig(file, format=path.suffix[1:], dpi=160)
+    with whole_file(path) as file, rc_context({"svg.hashsalt": "dualrs"}):
+        figure.savefig(file, format=path.suffix[1:], dpi=160, metadata=_UNDATED.get(path.suffix))

@@ -101,6 +101,10 @@ class Why:
             found[f"sigma {sigma:g} alone" if self.label is None else f"label at sigma {sigma:g}"] = radius
         return found
 
+    def claim(self, names: Sequence[str] | None = None) -> str:
+        """What the certificate claims, in words."""
+        return self.certificate.spoken(lambda number: class_name(number, names))
+
     def reason(self, names: Sequence[str] | None = None) -> str:
         """What limits the certificate, in a sentence or two."""
         return self.scheme.reason(self.seen, lambda number: class_name(number, names))

@@ -6,13 +6,13 @@ certificate.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.certificates import Certificates, Rule
+from dualrs.certificates import ABSTAIN, Certificates, Rule
 from dualrs.certificates.selection import demand_one_look
 from dualrs.errors import BadSetting, BadTable, UnusableVotes
 from dualrs.report.accuracy import certified_accuracy
@@ -163,29 +163,26 @@ class _Source:
         return Derived(found.name, title, guarantee, guaranteed, results, certificates, cost, sigma, note)
 
     def oracle(self) -> Derived:
-        """The sigma with the largest radius among those that are right; where none is, the smallest sigma."""
-        scheme, sampled = self.ledger.header.scheme, self.sampled
+        """The sigma with the largest radius among those that are right; where none is, it abstains."""
+        scheme = self.ledger.header.scheme
         if ORACLE not in scheme.derivable(""):
             raise self._of_another_kind(ORACLE, CascadeVotes)
-        demand_one_look(f"method {ORACLE}", *sampled.view.experts)
+        demand_one_look(f"method {ORACLE}", *self.sampled.view.experts)
         sigmas = sorted(scheme.sigmas)
         fixed = [self.derived(scheme.rule(sigma_method(sigma))).results for sigma in sigmas]
         if not fixed[0].labelled.all():
             raise BadTable(f"the oracle looks at labels, and {self.ledger.path} has inputs without; give labelled data")
-        best = np.stack([np.where(r.correct, r.radius, -1.0) for r in fixed]).argmax(axis=0)
-        rows = np.arange(len(best))
+        right = np.stack([np.where(r.correct, r.radius, -1.0) for r in fixed])
+        best, radius = right.argmax(axis=0), right.max(axis=0)
         return Derived(
             ORACLE,
             "best sigma, told by the label",
             "none: it looks at the label, so it bounds what routing could reach and is no method",
             False,
-            Results(
-                ids=sampled.ids,
-                index=sampled.index,
-                label=sampled.label,
-                prediction=np.stack([r.prediction for r in fixed])[best, rows],
-                radius=np.stack([r.radius for r in fixed])[best, rows],
-                seconds=sampled.seconds,
+            replace(
+                fixed[0],
+                prediction=np.where(radius < 0, ABSTAIN, fixed[0].label),
+                radius=np.maximum(radius, 0.0),
                 sigma_c=np.array(sigmas)[best],
             ),
             None,

@@ -7,6 +7,7 @@ import csv
 import io
 from collections.abc import Callable
 
+from dualrs.report.accuracy import shown_radii
 from dualrs.report.compare import Comparison, Row, said_together
 from dualrs.theory.radius import round_down
 
@@ -18,22 +19,15 @@ _UNKNOWN = "–"
 
 def main_cells(comparison: Comparison) -> Cells:
     """Certified accuracy at the radii, abstention, ACR and votes, a row per method."""
-    shown = _shown_radii(comparison)
+    shown = shown_radii((row.accuracy for row in comparison.rows), comparison.radii)
     head = ["method", *(f"{r:g}" for r in comparison.radii[:shown]), "abstained", "ACR", "votes mean", "worst"]
     return [head, *(_main_row(row, shown) for row in comparison.rows)]
 
 
 def difference_cells(comparison: Comparison) -> Cells:
     """Differences against the baseline, in points, each with its interval; no rows without a baseline."""
-    shown = _shown_radii(comparison)
-    rows = [
-        [
-            row.name,
-            *(f"{100 * d.value:+.1f} [{100 * d.low:+.1f}, {100 * d.high:+.1f}]" for d in row.differences[:shown]),
-        ]
-        for row in comparison.rows
-        if row.differences
-    ]
+    shown = shown_radii((row.accuracy for row in comparison.rows), comparison.radii)
+    rows = [[row.name, *(d.points(1) for d in row.differences[:shown])] for row in comparison.rows if row.differences]
     return [[f"minus {comparison.baseline}", *(f"{r:g}" for r in comparison.radii[:shown])], *rows] if rows else []
 
 
@@ -87,12 +81,6 @@ def as_latex(comparison: Comparison) -> str:
 
 
 FORMATS: dict[str, Callable[[Comparison], str]] = {"markdown": as_markdown, "csv": as_csv, "latex": as_latex}
-
-
-def _shown_radii(comparison: Comparison) -> int:
-    """How many radii are shown: up to one at which nobody has anything left."""
-    reached = [i for row in comparison.rows for i, a in enumerate(row.accuracy) if a > 0]
-    return min(max(reached, default=0) + 2, len(comparison.radii))
 
 
 def _main_row(row: Row, shown: int) -> list[str]:

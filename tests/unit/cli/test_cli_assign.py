@@ -58,7 +58,7 @@ def test_votes_are_those_that_a_router_gives_in_predict(dualrs, folder):
 
 def test_labels_are_not_needed(dualrs, folder):
     dualrs("assign", "-o", "a.ledger", *WORDS)
-    code, _, err = dualrs("assign", "-o", "b.ledger", *ROUTER, "--data", "net.py:unlabelled", "--n", "60")
+    code, _, err = dualrs("assign", "-o", "b.ledger", *ROUTER, "--data", "net.py:unlabelled", *WORDS[-4:])
     assert code == 0, err
     assert np.array_equal(assigned(folder / "a.ledger").sigma_c, assigned(folder / "b.ledger").sigma_c)
 
@@ -86,6 +86,17 @@ def test_shards_are_merged_and_verified(dualrs, folder):
     assert "both.ledger: assigned sigmas of 12 inputs; nothing was altered" in out
 
 
+def test_assigned_sigmas_are_exported(dualrs, folder):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    dualrs("assign", "-o", "a.ledger", *WORDS)
+    assert dualrs("export", "a.ledger", "a.parquet")[1] == "wrote 12 rows to a.parquet\n"
+    known, table = assigned(folder / "a.ledger"), parquet.read_table(folder / "a.parquet").to_pydict()
+    assert list(table) == ["id", "index", "sigma_c", "decided"]
+    assert table["id"] == list(known.ids)
+    assert table["sigma_c"] == known.sigma_c.tolist()
+    assert table["decided"] == known.decided.astype(int).tolist()
+
+
 def test_altered_votes_are_found(dualrs, folder):
     dualrs("assign", "-o", "a.ledger", *WORDS)
     tamper(
@@ -107,10 +118,15 @@ def test_unfinished_inputs_are_counted(dualrs, folder):
     assert "10 inputs, and " in out
 
 
+def test_few_votes_assign_without_deciding(dualrs):
+    code, out, err = dualrs("assign", "-o", "a.ledger", *WORDS, "--n", "3")
+    assert code == 0, err
+    assert "12 inputs, and 12 of them undecided" in out
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        pytest.param(("--n", "5"), "take n >= 11", id="too few votes"),
         pytest.param(("--alpha", "0"), "alpha must lie strictly between 0 and 1", id="alpha zero"),
         pytest.param(("--sigmas", "0.5"), "at least two candidate sigmas", id="one candidate"),
         pytest.param(("--sigmas", "0.5,0.5"), "must be different", id="equal candidates"),
@@ -148,7 +164,6 @@ LABEL = ("--classifier", "net.py:classifier", "--sigmas", "0.25,0.5", "--data", 
         pytest.param(
             ("show", "a.ledger", "--radii", "0,1", "--picture", "a.png"), "leave out --radii and --picture", id="radii"
         ),
-        pytest.param(("export", "a.ledger", "a.csv"), "holds assigned sigmas, and no certificates", id="export"),
         pytest.param(
             ("export", "a.ledger", "a.csv", "--rule", "fusion"), "holds assigned sigmas, and no cert", id="by a rule"
         ),

@@ -119,6 +119,26 @@ def test_verify_finds(dualrs, ledger, sabotage, complaint):
     assert complaint in out
 
 
+def test_more_votes_later_go_on_in_a_new_ledger_which_says_so(dualrs, folder):
+    words = ("--classifier", "net.py:classifier", "--sigma", "0.2", "--data", "net.py:data", "--inputs", "0:3")
+    assert dualrs("certify", *words, "--n", "1000", "-o", "few.ledger")[0] == 0
+    before = (folder / "few.ledger").read_bytes()
+    code, _, err = dualrs("certify", *words, "--n", "2000", "-o", "few.ledger")
+    assert code == 2
+    assert "more votes go on from these in a new ledger, with --reuse few.ledger" in err
+    code, out, err = dualrs("certify", *words, "--n", "2000", "-o", "more.ledger", "--reuse", "few.ledger")
+    assert code == 0, err
+    said = "the first of these votes were certified before, n 1,000 at alpha 0.001"
+    for shown in (out, dualrs("show", "more.ledger")[1], dualrs("compare", "more.ledger")[1]):
+        assert said in " ".join(shown.split())
+        assert "looks 2 times, at 0.002 together" in " ".join(shown.split())
+    assert dualrs("report", "more.ledger")[0] == 0
+    assert said in (folder / "report.html").read_text()
+    assert said not in dualrs("show", "few.ledger")[1]
+    assert (folder / "few.ledger").read_bytes() == before
+    assert dualrs("verify", "few.ledger", "more.ledger")[0] == 0
+
+
 def test_export_and_import_agree(dualrs, ledger, folder):
     assert dualrs("export", ledger, "run.tsv")[0] == 0
     assert (folder / "run.tsv").read_text().startswith("idx\tlabel\tpredict\tradius\tcorrect\ttime\n")

@@ -9,8 +9,20 @@ import pytest
 from dualrs.cli import COMMANDS
 
 GROUPS = {
-    "Certify and look": ["certify", "predict", "panel", "show", "compare", "tune", "report", "figure", "why"],
-    "Train": ["label", "assign", "train", "rounds", "recipe"],
+    "Certify and look": [
+        "start",
+        "certify",
+        "predict",
+        "panel",
+        "show",
+        "compare",
+        "tune",
+        "report",
+        "figure",
+        "why",
+        "attack",
+    ],
+    "Train": ["dual", "label", "assign", "train", "rounds", "recipe"],
     "Data and models": ["data", "models", "evaluate"],
     "More": ["verify", "export", "import", "merge", "status"],
 }

@@ -1,5 +1,7 @@
 """Labels from the command line: votes at every sigma, radii of the true class, and the ledger that keeps them."""
 
+import csv
+
 import numpy as np
 import pytest
 from scipy.stats import beta, norm
@@ -89,9 +91,25 @@ def test_ledger_of_labels_is_verified_and_gives_no_certificate(dualrs, folder):
     code, out, _ = dualrs("verify", "a.ledger")
     assert code == 0
     assert "nothing was altered" in out
-    code, _, err = dualrs("export", "a.ledger", "a.csv")
+    code, _, err = dualrs("export", "a.ledger", "a.csv", "--rule", "fusion")
     assert code == 2
-    assert "labels" in err
+    assert "labels, and no certificates; leave out --rule" in err
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [(".csv", ","), (".tsv", "\t")])
+def test_labels_are_exported_in_full(dualrs, folder, suffix, delimiter):
+    dualrs("label", "-o", "a.ledger", *WORDS, *LOOSE)
+    assert dualrs("export", "a.ledger", f"a{suffix}")[0] == 0
+    known = radii(folder / "a.ledger")
+    with (folder / f"a{suffix}").open(newline="") as file:
+        rows = list(csv.DictReader(file, delimiter=delimiter))
+    assert list(rows[0]) == ["id", "index", *(f"radius_{sigma:g}" for sigma in known.sigmas), "best_sigma"]
+    assert [row["id"] for row in rows] == list(known.ids)
+    assert [int(row["index"]) for row in rows] == known.index.tolist()
+    assert [[float(row[f"radius_{s:g}"]) for s in known.sigmas] for row in rows] == known.radii.tolist()
+    best = [float(row["best_sigma"]) for row, kept in zip(rows, known.kept, strict=True) if kept]
+    assert best == [known.sigmas[k] for k in known.best]
+    assert all(row["best_sigma"] == "" for row, kept in zip(rows, known.kept, strict=True) if not kept)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +133,8 @@ def test_label_refuses(dualrs, folder, words, sentence):
 
 def test_labels_are_not_resumed_with_another_network(dualrs, folder):
     dualrs("label", "-o", "a.ledger", *WORDS, *LOOSE)
-    code, _, err = dualrs("label", "-o", "a.ledger", "--classifier", "net.py:router", *WORDS[2:], *LOOSE)
+    (folder / "other.py").write_text((folder / "net.py").read_text().replace("0.1, 0.5, 0.9", "0.1, 0.4, 0.9"))
+    code, _, err = dualrs("label", "-o", "a.ledger", "--classifier", "other.py:classifier", *WORDS[2:], *LOOSE)
     assert code == 2
     assert "belongs to another run" in err
     code, _, err = dualrs("certify", "-o", "a.ledger", "--sigma", "0.25", *WORDS[:2], *WORDS[4:], *LOOSE)

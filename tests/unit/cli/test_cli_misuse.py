@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import sys
 
 import pytest
 
@@ -215,3 +216,44 @@ def rows_of(path):
 def recorded(path):
     with sqlite3.connect(path) as file:
         return file.execute("SELECT count(*) FROM votes").fetchone()[0]
+
+
+@pytest.mark.parametrize("command", ["certify", "predict", "evaluate", "train"])
+def test_images_that_the_network_does_not_take_are_refused_in_a_sentence(dualrs, folder, command):
+    (folder / "colour.py").write_text(
+        "import torch\nfrom torch import nn\n\nnetwork = nn.Sequential(nn.Conv2d(3, 3, 4), nn.Flatten()).eval()\n"
+    )
+    named = {
+        "certify": ("--classifier", "colour.py:network", "--sigma", "0.1", "-o", "run.ledger"),
+        "predict": ("--classifier", "colour.py:network", "--sigma", "0.1"),
+        "evaluate": ("colour.py:network",),
+        "train": ("classifier", "out.safetensors", "--from", "colour.py:network", "--test", "net.py:data"),
+    }[command]
+    more = ("--batch-size", "4") if command == "train" else ()
+    code, _, err = dualrs(command, *named, "--data", "net.py:data", *more)
+    assert code == 2
+    assert "fails on images of 1 x 4 x 4" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("picture", ["curve.png", "curve.xyz"])
+def test_a_picture_that_cannot_be_drawn_is_refused_before_the_run(dualrs, folder, two_stages, monkeypatch, picture):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, _, err = dualrs("certify", *two_stages, "-o", "run.ledger", "--picture", picture)
+    assert code == 2
+    assert ("pip install 'dualrs[figures]'" if picture.endswith("png") else "a picture ends in .png") in err
+    assert not (folder / "run.ledger").exists()
+
+
+def test_another_alpha_or_rule_on_a_ledger_is_pointed_to_show(dualrs, ledger, two_stages):
+    for words, shown in ((("--alpha", "0.01"), "--alpha 0.01"), (("--rule", "paper"), "--rule paper")):
+        code, _, err = dualrs("certify", *two_stages, "--all-votes", "-o", "run.ledger", *words)
+        assert code == 2
+        assert f"dualrs show run.ledger {shown}" in err
+    _, _, err = dualrs("certify", *two_stages, "--all-votes", "-o", "run.ledger", "--alpha", "0.01", "--n", "300")
+    assert "dualrs show" not in err
+
+
+def test_threads_are_given_on_the_command_line(dualrs, two_stages):
+    code, _, err = dualrs("certify", *two_stages, "-o", "run.ledger", "--threads", "1")
+    assert code == 0, err

@@ -1,4 +1,6 @@
-"""What a recipe will cost, on the command line."""
+"""What a recipe will cost, on the command line, and what is wrong with it."""
+
+import pytest
 
 RECIPE = """
 title = "greys"
@@ -92,3 +94,52 @@ def test_rounds_refuse_a_recipe_that_certifies(dualrs, folder):
     code, _, err = dualrs("rounds", "recipe.toml")
     assert code == 2
     assert "start: is missing" in err
+
+
+# What a step would refuse, the check refuses, and rounds do before their first step
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("n = 40", "n = 5", "n = 5 gives no radius"),
+        ("epochs = 3\nbatch_size = 4", "epochs = 3\nbatch_size = 7", "6 images do not fill one batch of 7"),
+        ("epochs = 5\nbatch_size = 4", "epochs = 5\nbatch_size = 13", "12 images do not fill one batch of 13"),
+        ("[engine]\n", '[certify]\nrule = "cohen"\n[engine]\n', "cohen"),
+        ("[engine]\n", "[certify]\nn = 9\n[engine]\n", "n = 9 cannot certify anything"),
+        ("[engine]\n", '[engine]\ndtype = "int8"\n', "unknown dtype 'int8'"),
+        ('test = "net.py:images"', 'test = "net.py:data"', "have shape (3, 4, 4), those of net.py:data (1, 4, 4)"),
+        ('inputs = "50%"', 'inputs = "99:"', "leaves none of the 12 inputs"),
+        ('test = "net.py:images"', 'test = "net.py:others"', "has the label 7"),
+        ("sigmas = [0.25, 0.5]", "sigmas = [0.25, 0.4, 0.5]", "one answer for each sigma"),
+        ("epochs = 3\n", 'epochs = 3\nloss = "net.py:nothing"\n', "has no attribute 'nothing'"),
+    ],
+)
+def test_what_a_later_step_would_refuse_is_refused_now(dualrs, folder, old, new, words):
+    with (folder / "net.py").open("a") as file:
+        file.write("\n\ndef others():\n    return images()[0], [7] * 12\n")
+    code, _, err = check(dualrs, folder, RECIPE.replace(old, new))
+    assert code == 2
+    assert words in err
+
+
+def test_few_votes_assign(dualrs, folder):
+    """Undecided inputs take the sigma that most votes name: training needs no guarantee."""
+    code, _, err = check(dualrs, folder, RECIPE.replace("n = 30", "n = 3"))
+    assert code == 0, err
+
+
+def test_rounds_refuse_settings_of_their_last_step_before_the_first(dualrs, folder):
+    check(dualrs, folder, RECIPE.replace("[engine]\n", '[certify]\nrule = "cohen"\n[engine]\n'))
+    code, _, err = dualrs("rounds", "recipe.toml")
+    assert code == 2
+    assert "cohen" in err
+    assert not list(folder.rglob("*.ledger"))
+
+
+def test_rounds_miss_the_network_of_the_router_before_the_labels(dualrs, folder):
+    check(dualrs, folder, RECIPE.replace('network = "net.py:router"', 'network = "net.py:nothing"'))
+    code, _, err = dualrs("rounds", "recipe.toml")
+    assert code == 2
+    assert "has no attribute 'nothing'" in err
+    assert not list(folder.rglob("*.ledger"))

@@ -67,7 +67,66 @@ def test_other_data_are_refused(dualrs, ledger):
 def test_two_ledgers_of_one_name_are_refused(dualrs, ledger):
     code, _, err = dualrs("report", ledger, ledger)
     assert code == 2
-    assert "two ledgers are called run; give them names, as NAME=FILE" in err
+    assert "two files are called run; give them names, as NAME=FILE" in err
+
+
+@pytest.fixture
+def table(dualrs, ledger, folder):
+    """Results of the same inputs as another project would report them, last input first."""
+    assert dualrs("export", ledger, "peer.tsv", "--rule", "paper")[0] == 0
+    head, *rows = (folder / "peer.tsv").read_text().splitlines()
+    (folder / "peer.tsv").write_text("\n".join([head, *reversed(rows), ""]))
+    return "peer.tsv"
+
+
+def test_report_puts_a_table_of_others_among_the_methods(dualrs, ledger, folder, table):
+    code, _, err = dualrs("report", ledger, f"theirs={table}")
+    assert code == 0, err
+    (run,) = content(folder / "report.html")["runs"]
+    curves = {curve["title"]: curve["radii"] for curve in run["curves"]}
+    (paper,) = (radii for title, radii in curves.items() if "paper" in title)
+    assert curves["theirs, as reported"] == paper
+    assert all(shown["methods"]["theirs"] == shown["methods"]["paper"] for shown in run["gallery"])
+    assert "as its authors say" in (folder / "report.html").read_text()
+
+
+def test_a_table_stands_beside_the_first_ledger_only(dualrs, ledger, folder, table):
+    assert dualrs("report", ledger, f"again={ledger}", table)[0] == 0
+    first, second = content(folder / "report.html")["runs"]
+    assert "peer, as reported" in [curve["title"] for curve in first["curves"]]
+    assert "peer, as reported" not in [curve["title"] for curve in second["curves"]]
+
+
+def test_a_table_about_other_inputs_is_refused(dualrs, ledger, folder, table):
+    (folder / "few.tsv").write_text("".join((folder / table).read_text().splitlines(keepends=True)[:5]))
+    code, _, err = dualrs("report", ledger, "few.tsv")
+    assert code == 2
+    assert "few.tsv is about other inputs than" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        pytest.param(("report", "peer.tsv"), "there is no ledger among the files", id="a page of tables alone"),
+        pytest.param(("figure", "regret", "peer.tsv"), "is drawn from votes, and peer.tsv is a table", id="regret"),
+        pytest.param(("figure", "accuracy", "peer.tsv", "--methods", "paper"), "no ledger among", id="methods of none"),
+        pytest.param(("report", "run.ledger", "paper=peer.tsv"), "two methods are called paper", id="a method's name"),
+        pytest.param(("figure", "accuracy", "none.tsv"), "there is no file none.tsv", id="no file"),
+    ],
+)
+def test_tables_are_refused_where_votes_are_needed(dualrs, ledger, table, words, sentence):
+    code, _, err = dualrs(*words)
+    assert code == 2
+    assert sentence in err
+
+
+def test_figure_accuracy_draws_tables_of_others(dualrs, ledger, folder, table):
+    (folder / "rounded.tsv").write_text("idx\tlabel\tpredict\tradius\n0\t1\t1\t0.25\n")
+    code, out, err = dualrs("figure", "accuracy", f"ours={ledger}", table, "rounded.tsv", "-o", "a.svg")
+    assert code == 0, err
+    assert "rounded: radii have at most 3 significant digits" in " ".join(out.split())
+    assert dualrs("figure", "accuracy", table, "-o", "b.svg")[0] == 0
+    assert (folder / "b.svg").stat().st_size < (folder / "a.svg").stat().st_size
 
 
 @pytest.mark.parametrize("command", [("report",), ("figure", "accuracy"), ("why",)])

@@ -76,6 +76,7 @@ def test_labels_make_a_router_that_certifies(dualrs, problem):
     card = json.loads((problem / "r.json").read_text())
     assert card["scores"]["greys, held out best sigma found"] == 1.0
     assert card["architecture"]["arguments"]["classes"] == 2
+    assert (card["sigmas"], card["sigma_e"]) == ([0.25, 0.5], 0.5)
     code, out, err = dualrs(
         "certify", "-o", "run.ledger", "--router", "r.safetensors", "--classifier", "p.py:classifier", *SIGMAS,
         "--sigma-e", "0.5", "--data", "p.py:test", "--n", "200", "--alpha", "0.05",

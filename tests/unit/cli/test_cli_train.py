@@ -1,8 +1,12 @@
 """Training and measuring from the command line."""
 
 import json
+import re
 
 import pytest
+
+from dualrs.models.architectures import build, complete
+from dualrs.models.card import Architecture
 
 NET = """
 import numpy as np
@@ -128,3 +132,29 @@ def test_models_are_listed_with_their_cards(dualrs):
     code, _, err = dualrs("models", "elephant")
     assert code == 2
     assert "the zoo has no network 'elephant'" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "network"), [("denoiser", "lean-unet"), ("classifier", "lean-resnet"), ("router", "lean-resnet")]
+)
+def test_the_example_in_the_help_can_be_built(dualrs, command, network, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    _, out, _ = dualrs("train", command, "--help")
+    (example,) = re.findall(r"such as '(\{.*?\})'", out)
+    classes = {} if command == "denoiser" else {"classes": 10}
+    build(complete(Architecture(network=network, arguments=classes | json.loads(example))))
+
+
+def test_a_training_that_is_done_is_not_said_to_be_written_and_has_no_licence_of_ours(dualrs, colours):
+    words = ("train", "classifier", "c.safetensors", *QUICK, *RESNET)
+    _, first, _ = dualrs(*words)
+    assert first.startswith("wrote c.safetensors")
+    _, again, _ = dualrs(*words)
+    assert again == first.replace("wrote", "this training is done already:")
+    assert json.loads((colours / "c.json").read_text())["licence"] == "not stated"
+
+
+def test_an_unknown_argument_of_a_network_is_answered_with_those_there_are(dualrs, colours):
+    code, _, err = dualrs("train", "classifier", "net.safetensors", *QUICK, "--network-args", '{"width": 32}')
+    assert code == 2
+    assert "unexpected keyword argument 'width'; the arguments of lean-resnet are classes, widths=(" in err

@@ -80,12 +80,12 @@ def test_module_put_back_into_training_mode_is_refused_when_it_is_used_again():
     ("function", "message"),
     [
         pytest.param(
-            lambda x: SimpleNamespace(logits=x.flatten(1)),
-            "SimpleNamespace.*return output.logits",
+            lambda x: SimpleNamespace(scores=x.flatten(1)),
+            "returned SimpleNamespace, neither a tensor of logits nor an object or dict with logits",
             id="an output object",
         ),
         pytest.param(lambda x: (x.flatten(1), None), "returned tuple", id="a tuple"),
-        pytest.param(lambda x: {"logits": x.flatten(1)}, "returned dict", id="a dict"),
+        pytest.param(lambda x: {"scores": x.flatten(1)}, "returned dict", id="a dict"),
         pytest.param(lambda x: x.flatten(1).numpy(), "returned ndarray", id="a numpy array"),
         pytest.param(lambda x: x.flatten(1).argmax(1), r"shape \(5,\) for 5 images", id="answers in place of logits"),
         pytest.param(lambda x: x, r"shape \(5, 1, 4, 4\) for 5", id="a map of logits"),

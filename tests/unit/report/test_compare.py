@@ -127,10 +127,38 @@ def test_other_inputs_are_refused_with_what_differs(folder, tmp_path):
     ) as found:
         gather([folder / "one.ledger", tmp_path / "fewer.ledger"])
     assert "(the first is toy/050)" in str(found.value)
-    with pytest.raises(
-        BadTable, match=r"by position, and by the numbers in ids too: 10 are not in .*fewer\.ledger \(one is 50\)"
-    ):
-        gather([tmp_path / "fewer.ledger", folder / "theirs.tsv"])
+    head, *lines = (folder / "theirs.tsv").read_text().splitlines()
+    (tmp_path / "short.tsv").write_text("\n".join([head, *lines[:7], *lines[9:]]) + "\n")
+    for files in ([folder / "one.ledger", tmp_path / "short.tsv"], [tmp_path / "short.tsv", folder / "one.ledger"]):
+        with pytest.raises(
+            BadTable, match=r"short\.tsv is about .* by the number in its id: 2 of .*one\.ledger it lacks .*first is 7"
+        ):
+            gather(files)
+
+
+@pytest.mark.parametrize("step", [1, 20])
+def test_of_a_table_with_more_inputs_those_of_the_ledger_are_taken(folder, tmp_path, step):
+    """By their ids, if the ledger is of a selection: its positions are among the table's too, and mean other images."""
+    names = [f"test/{step * i:05}" for i in range(50)]
+    ledger_file(tmp_path / "fewer.ledger", count=50, names=names)
+    head, *lines = (folder / "theirs.tsv").read_text().splitlines()
+    rows = dict(enumerate(f"9\t9\t{line.split(chr(9), 3)[3]}" for line in lines * 20))  # another label: other images
+    rows |= {step * i: line.partition("\t")[2] for i, line in enumerate(lines)}
+    (tmp_path / "all.tsv").write_text("\n".join([head, *(f"{i}\t{row}" for i, row in sorted(rows.items()))]) + "\n")
+    for files in ([tmp_path / "fewer.ledger", tmp_path / "all.tsv"], [tmp_path / "all.tsv", tmp_path / "fewer.ledger"]):
+        found = gather(files, ["paper"])
+        ours, theirs = found.methods["paper"].results, found.methods["all"].results
+        assert len(ours) == 50
+        np.testing.assert_array_equal(ours.label, theirs.label)
+        assert theirs.index.tolist() == [step * i for i in range(50)]
+        assert "all: 1150 inputs are not in fewer.ledger and are left out" in found.notes
+
+
+def test_an_interval_does_not_depend_on_the_other_radii(folder):
+    found = gather([folder / "one.ledger"], ["paper", "sigma-0.25"]).methods
+    alone, among = (compare(found, radii, "sigma-0.25").rows[0] for radii in ((0.25,), (0.0, 0.1, 0.25, 0.5)))
+    assert alone.name == among.name == "paper"
+    assert alone.differences[0] == among.differences[2]
 
 
 def test_a_table_may_number_its_inputs_as_the_ids_of_a_selection_do(folder, tmp_path):

@@ -19,15 +19,7 @@ from dualrs.certificates import spell_seed
 from dualrs.report.accuracy import abstention, average_certified_radius, certified, certified_accuracy
 from dualrs.report.diagnostics import FixedRadii
 from dualrs.report.gallery import BY_CORE, FLAGS, LIMITED_BY_STAGE, Image, class_name, thumbnail, top_classes
-from dualrs.report.methods import (
-    ENVELOPE,
-    NO_METHOD,
-    Derived,
-    envelope,
-    envelope_radii,
-    fixed_sigmas,
-    own_method,
-)
+from dualrs.report.methods import ENVELOPE, NO_METHOD, Derived, envelope, envelope_radii, fixed_sigmas, own_method
 from dualrs.report.page.run import Pictures, Run, read_run
 from dualrs.storage.results import Results
 from dualrs.theory.bounds import Floats
@@ -161,6 +153,7 @@ def _subtitle(run: Run, several: bool) -> Iterator[str]:
     )
     name = f"{run.name}: " if several else ""
     yield f"{name}{text}"
+    yield from [f"{name}{header.second_look}"] if header.earlier else []
     yield from (f"{name}{method.title}: {method.note}" for method in run.methods.values() if method.note)
 
 

@@ -7,8 +7,10 @@ do not allow.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from dualrs.errors import BadTable
+from dualrs.report.compare import beside
 from dualrs.report.diagnostics import FixedRadii, compare_sigmas, p_a, slack
 from dualrs.report.gallery import Image, Why, explain_votes
 from dualrs.report.methods import Derived, methods
@@ -59,8 +61,8 @@ class Pictures:
     note: str = ""
 
 
-def read_run(ledger: Ledger, name: str, report: Report = silent) -> Run:
-    """Everything that the page says about a ledger, from its votes."""
+def read_run(ledger: Ledger, name: str, report: Report = silent, tables: Mapping[str, Path] | None = None) -> Run:
+    """Everything that the page says about a ledger, from its votes; ``tables`` are results of others on its inputs."""
     header = ledger.header
     sampled = read_sampled(ledger)
     if not len(sampled.ids):
@@ -81,10 +83,13 @@ def read_run(ledger: Ledger, name: str, report: Report = silent) -> Run:
                 "The best sigma and the regret of the routing need the votes of every sigma: `dualrs certify "
                 "--all-votes`."
             )
+    found = methods(ledger, report=report)
+    for called, table in (tables or {}).items():
+        found[called] = beside(ledger.path, found, called, table)
     return Run(
         name=name,
         header=header,
-        methods=methods(ledger, report=report),
+        methods=found,
         whys=explain_votes(sampled, header.own_rule, header.alpha),
         fixed=fixed,
         slack=routed,
