@@ -1,7 +1,8 @@
 """The README as a package index shows it: its links into the repository lead there from everywhere.
 
 Enters: README.md and `[project.urls] Repository`. Leaves: the long description. Links to files become links to the
-files of this version in the repository; as long as the project has no such address, they become plain words.
+files of this version in the repository; as long as the project has no such address, they become plain words. What
+leads to the forge's own pages, as the badge of the tests does, goes there, or is left out.
 """
 
 import re
@@ -13,6 +14,8 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 _BADGE = r"!\[[^\[\]]*\]\([^()\s]*\)"
 _LINK = re.compile(rf"(!?)\[((?:[^\[\]]|{_BADGE})+)\]\((?!https://|#)([^()\s]+)\)")
 
+_FORGE = "../../"  # from the README to the forge's pages about the repository
+
 
 def published(text: str, repository: str | None, version: str) -> str:
     """Markdown whose relative links and pictures lead into a repository, or are words where there is none."""
@@ -23,6 +26,10 @@ def published(text: str, repository: str | None, version: str) -> str:
             return f"*{words}*" if picture else words
         return f"{picture}[{words}]({repository}/{'raw' if picture else 'blob'}/v{version}/{file})"
 
+    if repository is None:
+        text = re.sub(rf"^.*\]\({re.escape(_FORGE)}.*\n", "", text, flags=re.MULTILINE)
+    else:
+        text = text.replace(f"]({_FORGE}", f"]({repository}/")
     return _LINK.sub(link, text)
 
 

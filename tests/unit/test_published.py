@@ -37,6 +37,14 @@ def test_without_a_repository_links_are_words():
     assert published(LINKS, None) == "See the\nglossary, ![Badge](https://a.example/b.svg), *a curve*."
 
 
+def test_the_badge_of_the_tests_leads_to_the_forge_or_is_left_out():
+    badge = "[![Tests](../../actions/workflows/ci.yml/badge.svg)](../../actions/workflows/ci.yml)\n"
+    assert badge in README
+    where = "https://forge.example/us/dualrs/actions/workflows/ci.yml"
+    assert published(badge, "https://forge.example/us/dualrs") == f"[![Tests]({where}/badge.svg)]({where})\n"
+    assert published(f"a\n{badge}b", None) == "a\nb"
+
+
 @pytest.mark.parametrize("repository", [None, "https://forge.example/us/dualrs"])
 def test_no_link_of_the_readme_is_broken_on_a_package_index(repository):
     assert RELATIVE.search(README)
