@@ -22,6 +22,7 @@ COMMANDS = {
         "tune": "tune:tune",
         "report": "report:report",
         "figure": "report:figure",
+        "board": "board:board",
         "why": "why:why",
         "attack": "attack:attack",
     },

@@ -19,6 +19,7 @@ GROUPS = {
         "tune",
         "report",
         "figure",
+        "board",
         "why",
         "attack",
     ],
