@@ -1,6 +1,7 @@
 """A page of two runs in a real browser; skipped where there is none."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "report"))  # the le
 from chromium import NAMES, Browser, find
 from report_cases import a_header, made
 
+from dualrs.report.nearest import Nearest
 from dualrs.report.page import Pictures, read_run, write_page
 from dualrs.storage import Ledger
+from dualrs.storage.attacks import Attack
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +31,9 @@ def report(tmp_path_factory):
         with Ledger.open(path) as ledger:
             runs.append(read_run(ledger, path.stem))
     rng = np.random.default_rng(0)
+    change = rng.integers(-9, 10, (3, 8, 8)).astype(np.int16)
+    broken = Attack("toy/5", 1, 0.25, upper=0.75, answer=2, aim="class at sigma 0.5", searched=0.9, change=change)
+    runs[0] = replace(runs[0], attacks={"toy/5": [Nearest("fusion", broken)]})
     images = {why.id: rng.integers(0, 256, (3, 8, 8), dtype=np.uint8) for why in runs[0].whys}
     pictures = [Pictures(images, ("cat", "dog", "owl", "<b>emu</b>")), Pictures({}, note="No images.")]
     page = folder / "report.html"

@@ -72,6 +72,18 @@ def test_an_input_opens_and_says_why(browser, report):
     assert not browser.evaluate("document.querySelector('#why').open")
 
 
+def test_an_attack_shows_its_image_its_difference_and_a_scale(browser):
+    browser.click("#cards button[data-input='toy/5']")
+    text = browser.evaluate("document.querySelector('#why .attack').textContent")
+    assert "another answer, owl, is at distance 0.7500; it aimed at class at sigma 0.5" in text
+    shown = "[...document.querySelectorAll('#why .attack img')].map((i) => [i.alt, i.naturalWidth])"
+    assert browser.evaluate(shown) == [["answered with owl", 8], ["the difference, times 14", 8]]
+    part = "document.querySelector('#why .known').offsetWidth / document.querySelector('#why .range').clientWidth"
+    assert browser.evaluate(part) == pytest.approx(1 / 3, abs=0.01)
+    browser.press("ArrowRight")
+    assert browser.evaluate("document.querySelector('#why .attack')") is None
+
+
 def test_keys_alone_open_and_close_an_input(browser):
     browser.evaluate("document.querySelector('#cards button').focus()")
     browser.press("Enter")

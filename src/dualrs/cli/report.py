@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[str],
     Argument(
-        help="Ledgers of `dualrs certify`, and result tables of other projects, each as FILE or NAME=FILE.",
+        help="Ledgers of `dualrs certify`, attacks on them, and result tables of other projects, each as FILE or "
+        "NAME=FILE.",
         show_default=False,
     ),
 ]
@@ -29,7 +30,7 @@ OptionalFiles = Annotated[
     list[str] | None,
     Argument(
         metavar="[FILES]...",
-        help="Ledgers, each as FILE or NAME=FILE; for accuracy also result tables of other projects.",
+        help="Ledgers, each as FILE or NAME=FILE; for accuracy also attacks and result tables of other projects.",
         show_default=False,
     ),
 ]
@@ -50,10 +51,11 @@ def report(
     The page is one file that opens from disk and needs no network. Methods are those that the votes allow: `dualrs
     certify --all-votes` allows all of them. Images are those of the dataset that the ledger names, where it is at
     hand; otherwise give it with --data. A result table stands among the methods of the first ledger, whose inputs it
-    has to be about.
+    has to be about. A file of `dualrs attack` adds what was not broken, and to each why the image that was found.
     """
     from dualrs.files import write_whole
     from dualrs.progress import PassingBar
+    from dualrs.report.attacked import Campaigns
     from dualrs.report.page import read_run, write_page
     from dualrs.version import __version__
 
@@ -61,11 +63,14 @@ def report(
         opened, tables = _open(files, stack)
         if not opened:
             raise BadSetting("a page is made of votes, and there is no ledger among the files; give one")
+        others, attacks = Campaigns.among(list(tables.values()))
+        reported = {name: path for name, path in tables.items() if path in others}
         with PassingBar(output.name) as bar:
             runs = [
-                read_run(ledger, name, bar.update, {} if place else tables)
+                read_run(ledger, name, bar.update, {} if place else reported, attacks)
                 for place, (name, ledger) in enumerate(opened.items())
             ]
+        attacks.demand_all_used()
         given = data.given()
         pictures = [_pictures(run, given) for run in runs]
     page = write_page(runs, pictures, command=this_command(), version=__version__).encode()

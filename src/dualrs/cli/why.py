@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from dualrs.config import DataSection
     from dualrs.data.images import Pixels
     from dualrs.report.gallery import Copies, Why
+    from dualrs.report.nearest import Nearest
     from dualrs.smoothed import SmoothedModel
-    from dualrs.storage import Header
+    from dualrs.storage import Header, Ledger
 
 _WIDTH = 40  # of a bar of all votes
 
@@ -36,6 +37,9 @@ def why(
     ] = None,
     rule: OtherRule = None,
     alpha: OtherAlpha = None,
+    attack: Annotated[
+        Path | None, Option(help="Also show what an attack on the run found beside this input: a file of `attack`.")
+    ] = None,
     recipe: Annotated[
         Path | None, Option(help="For the denoised copies: the recipe of the run, with its networks and data.")
     ] = None,
@@ -46,7 +50,8 @@ def why(
     """Why this radius? Show the votes on one input as bars, its radii, and what limits its certificate.
 
     The drawing adds the image and the first noisy copy that voted at each sigma, where the data are at hand, and what
-    the denoiser made of it, where --recipe or --model gives the networks.
+    the denoiser made of it, where --recipe or --model gives the networks. With --attack it shows how far from the
+    certified radius an image with another answer was found, which image, and its difference.
     """
     from dualrs.cli.pictures import class_names, open_data
     from dualrs.report.gallery import explain
@@ -57,8 +62,12 @@ def why(
     with Ledger.open(ledger) as opened:
         header = opened.header
         found = _find(explain(opened, rule, alpha), input_id, ledger)
+        attacked = None if attack is None else _attack(attack, opened)
+    nearest = next((one for one in attacked or () if one.attack.id == found.id), None)
+    missing = f"{attack} has no attack on {found.id}" if attack is not None and nearest is None else ""
     if output is None:
         _print(found, class_names(header, None), header)
+        _print_attack(nearest, missing, class_names(header, None))
         return
 
     from dualrs.report.figures import draw_why
@@ -71,9 +80,21 @@ def why(
     dataset, note = open_data(header, given)
     names = class_names(header, dataset)
     _print(found, names, header)
+    _print_attack(nearest, missing, names)
     copies = None if dataset is None else _copies(found, header, dataset.image(found.index), smoothed)
-    draw_why(found, output, copies, names)
+    draw_why(found, output, copies, names, nearest)
     print(" ".join(filter(None, (f"drew {output}.", note))))
+
+
+def _attack(path: Path, ledger: "Ledger") -> "list[Nearest]":
+    """What an attack on a run found beside its inputs; refuses an attack on another run."""
+    from dualrs.report.attacked import Campaigns
+    from dualrs.report.nearest import Nearest
+
+    campaigns = Campaigns([path])
+    found = campaigns.against(ledger).values()
+    campaigns.demand_all_used()
+    return [Nearest(attacks.settings["method"], row) for attacks in found for row in attacks]
 
 
 def _find(every: "Sequence[Why]", wanted: str, ledger: Path) -> "Why":
@@ -109,6 +130,25 @@ def _print(found: "Why", names: "Sequence[str] | None", header: "Header") -> Non
     console.print("[bold]radii[/bold]")
     for name, radius in found.radii().items():
         console.print(f"  {name:<20} {round_down(radius)}")
+
+
+def _print_attack(nearest: "Nearest | None", missing: str, names: "Sequence[str] | None") -> None:
+    """What an attack found, and a scale from what is certified to what is broken; or that there is none."""
+    from rich.console import Console
+
+    from dualrs.theory.radius import round_down
+
+    console = Console(highlight=False, markup=False)
+    if nearest is None:
+        console.print(missing, end="\n" * bool(missing))
+        return
+    row, reach = nearest.attack, nearest.reach
+    console.print(f"attack on {nearest.method}", style="bold")
+    console.print(f"  {nearest.said(names)}")
+    known = round(_WIDTH * min(row.radius, reach) / reach)
+    end = f"not broken up to {round_down(reach)}" if row.upper is None else f"broken at {nearest.upper}"
+    console.print(f"  {'█' * known}{'░' * (_WIDTH - known)} {end}")
+    console.print(f"  █ certified, up to {round_down(row.radius)}   ░ neither certified nor broken")
 
 
 def _print_bars(title: str, rows: "Sequence[tuple[str, int]] | None") -> None:

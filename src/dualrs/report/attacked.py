@@ -12,7 +12,7 @@ import numpy as np
 
 from dualrs.errors import BadSetting, BadTable
 from dualrs.report.methods import Derived, methods
-from dualrs.storage.attacks import FORMAT, read_attacks
+from dualrs.storage.attacks import FORMAT, Attacks, read_attacks
 from dualrs.storage.ledger import Ledger
 
 _BEGINNING = f'{{"format":"{FORMAT.rpartition(" ")[0]}'.encode()
@@ -30,12 +30,17 @@ class Campaigns:
         attacks = [path for path in paths if _begins(path)]
         return [path for path in paths if path not in attacks], cls(attacks)
 
+    def against(self, ledger: Ledger) -> dict[Path, Attacks]:
+        """The attacks on a run."""
+        found = {path: read_attacks(path) for path in self.paths}
+        own = {path: attacks for path, attacks in found.items() if attacks.settings["run"] == ledger.header.fingerprint}
+        self._used |= own.keys()
+        return own
+
     def on(self, ledger: Ledger) -> dict[str, Derived]:
         """What the attacks on a run left standing, by name."""
-        found = {path: attacked(ledger, path) for path in self.paths}
-        own = {path: method for path, method in found.items() if method is not None}
-        self._used |= own.keys()
-        return {method.name: method for method in own.values()}
+        found = [left_standing(ledger, path, attacks) for path, attacks in self.against(ledger).items()]
+        return {method.name: method for method in found}
 
     def demand_all_used(self) -> None:
         """Refuse an attack on none of the ledgers."""
@@ -51,14 +56,11 @@ def _begins(path: Path) -> bool:
         return False  # whoever reads it says why not
 
 
-def attacked(ledger: Ledger, path: Path) -> Derived | None:
-    """A method of a ledger, not broken by an attack; None if the attack is on another run.
+def left_standing(ledger: Ledger, path: Path, found: Attacks) -> Derived:
+    """A method of a ledger, not broken by an attack, whose file is named in refusals.
 
     An input without a certificate counts as broken; one that was not broken, as far as was searched.
     """
-    found = read_attacks(path)
-    if found.settings["run"] != ledger.header.fingerprint:
-        return None
     name = found.settings["method"]
     certified = methods(ledger, [name])[name]
     results, rows = certified.results, {row.id: row for row in found}

@@ -18,7 +18,8 @@ from dualrs.extras import need
 from dualrs.files import whole_file
 from dualrs.report.accuracy import certified_accuracy
 from dualrs.report.diagnostics import SHARES, SPLITS, Ecdf, FixedRadii, confidence_penalty
-from dualrs.report.gallery import Copies, Why, top_classes
+from dualrs.report.gallery import Copies, Why, class_name, top_classes
+from dualrs.report.nearest import Nearest
 from dualrs.storage.results import Results
 from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import round_down
@@ -121,22 +122,32 @@ def draw_penalty(path: Path, title: str = "") -> None:
         axes.legend(frameon=False, title="alpha : beta")
 
 
-def draw_why(why: Why, path: Path, copies: Copies | None = None, names: Sequence[str] | None = None) -> None:
-    """Draw one input's radius explained: its images if there are any, the votes as bars, the radii, the limit."""
+def draw_why(
+    why: Why,
+    path: Path,
+    copies: Copies | None = None,
+    names: Sequence[str] | None = None,
+    nearest: Nearest | None = None,
+) -> None:
+    """Draw one input's radius explained: its images if there are any, the votes as bars, the radii, the limit.
+
+    ``nearest`` is what an attack found beside it.
+    """
     stages = (["router"] if why.seen.router is not None else []) + [f"sigma {s:g}" for s in why.scheme.sigmas]
-    pictures = _picture_rows(why, copies)
-    rows = len(pictures) + 2
-    with _canvas(path, (2.1 * len(stages) + 0.6, 1.7 * rows + 0.5)) as figure:
-        figure.suptitle(f"{why.id}: {why.claim(names)}\n{why.reason(names)}", fontsize=8, wrap=True)
-        grid = figure.add_gridspec(rows, len(stages))
-        for row, (kind, images) in enumerate(pictures):
-            for column, (stage, image) in enumerate(zip(stages, images, strict=True)):
-                axes = figure.add_subplot(grid[row, column])
-                axes.set_axis_off()
+    pictures = _picture_rows(stages, copies, nearest, names)
+    rows, columns = len(pictures) + 2, max(len(stages), *map(len, pictures), 1)
+    said = [f"{why.id}: {why.claim(names)}", why.reason(names), *([] if nearest is None else [nearest.said(names)])]
+    with _canvas(path, (2.1 * columns + 0.6, 1.7 * rows + 0.5)) as figure:
+        figure.suptitle("\n".join(said), fontsize=8, wrap=True)
+        grid = figure.add_gridspec(rows, columns)
+        for row, line in enumerate(pictures):
+            for column, (what, image) in enumerate(line):
                 if image is not None:
+                    axes = figure.add_subplot(grid[row, column])
+                    axes.set_axis_off()
                     shown = image.transpose(1, 2, 0) if image.shape[0] == 3 else image[0]
                     axes.imshow(shown, cmap="gray", vmin=0, vmax=255)
-                    axes.set_title(f"{kind}, {stage}" if row else kind, fontsize=7)
+                    axes.set_title(what, fontsize=7)
         for column, (stage, bars) in enumerate(zip(stages, _bars(why, names), strict=True)):
             axes = figure.add_subplot(grid[rows - 2, column])
             axes.set_title(f"votes, {stage}", fontsize=7)
@@ -152,8 +163,12 @@ def draw_why(why: Why, path: Path, copies: Copies | None = None, names: Sequence
             axes.tick_params(axis="x", labelsize=6)
         axes = figure.add_subplot(grid[rows - 1, :])
         radii = why.radii()
+        written = [round_down(r) for r in radii.values()]
+        if nearest is not None and nearest.attack.upper is not None:
+            radii[f"attack on {nearest.method}"] = nearest.attack.upper
+            written.append(nearest.upper)
         found = axes.barh(range(len(radii)), list(radii.values()), color=_COLOURS[1])
-        axes.bar_label(found, [round_down(r) for r in radii.values()], fontsize=6, padding=2)
+        axes.bar_label(found, written, fontsize=6, padding=2)
         axes.set_yticks(range(len(radii)), list(radii), fontsize=6)
         axes.invert_yaxis()
         axes.margins(x=0.15)
@@ -161,16 +176,26 @@ def draw_why(why: Why, path: Path, copies: Copies | None = None, names: Sequence
         axes.set_title("radii", fontsize=7)
 
 
-def _picture_rows(why: Why, copies: Copies | None) -> list[tuple[str, list[NDArray[np.uint8] | None]]]:
-    """Rows of images, a column per stage: the input, its noisy copies, its denoised copies."""
+def _picture_rows(
+    stages: Sequence[str], copies: Copies | None, nearest: Nearest | None, names: Sequence[str] | None
+) -> list[list[tuple[str, NDArray[np.uint8] | None]]]:
+    """Rows of images with their titles: the input and what an attack made of it, then copies, a column per stage."""
     if copies is None:
         return []
-    stages = len(why.scheme.sigmas) + (why.seen.router is not None)
-    rows: list[tuple[str, list[NDArray[np.uint8] | None]]] = [("input", [copies.image, *[None] * (stages - 1)])]
+    rows = [[("input", copies.image), *([] if nearest is None else _found(copies.image, nearest, names))]]
     for kind, images in (("noisy", copies.noisy), ("denoised", copies.denoised)):
         if any(image is not None for image in images):
-            rows.append((kind, list(images)))
+            rows.append([(f"{kind}, {stage}", image) for stage, image in zip(stages, images, strict=True)])
     return rows
+
+
+def _found(
+    attacked: NDArray[np.uint8], nearest: Nearest, names: Sequence[str] | None
+) -> Iterator[tuple[str, NDArray[np.uint8] | None]]:
+    """The image that an attack found, and its difference; nothing where it found none."""
+    if (difference := nearest.difference()) is not None:
+        yield f"answered with {class_name(nearest.attack.answer, names)}", nearest.image(attacked)
+        yield f"the difference, times {difference[1]}", difference[0]
 
 
 def _bars(why: Why, names: Sequence[str] | None) -> Iterator[dict[str, float]]:

@@ -1,9 +1,13 @@
 """The command attack, as a user calls it."""
 
+import json
+import re
+
 import pytest
 from typer.testing import CliRunner
 
 from dualrs.cli import app
+from dualrs.report.nearest import Nearest
 from dualrs.storage.attacks import read_attacks
 
 run = CliRunner().invoke
@@ -17,6 +21,18 @@ network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 3)).eval()
 images = np.random.default_rng(0).integers(0, 256, (4, 1, 6, 6), dtype=np.uint8)
 data = images, np.array([0, 1, 2, 0])
 """
+
+
+def content(page):
+    """What the script of a page reads."""
+    return json.loads(re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)[1])
+
+
+def dropped(attack):
+    """Take the last row out of a file, as if it had not been attacked yet."""
+    row = read_attacks(attack)[-1]
+    attack.write_bytes(b"".join(attack.read_bytes().splitlines(keepends=True)[:-1]))
+    return row
 
 
 @pytest.fixture
@@ -99,3 +115,57 @@ class TestBeside:
         run(app, ["attack", "run.ledger", *certified, "--inputs", "0:1"])
         found = run(app, ["compare", "run.ledger", "run.cascade.attack"])
         assert "not attacked yet" in str(found.exception)
+
+    def test_on_the_page(self, attacked, tmp_path):
+        found = run(app, ["report", "run.ledger", "run.cascade.attack", "--data", "net.py:data", "-o", "page.html"])
+        assert found.exit_code == 0, found.output
+        (shown,) = content(tmp_path / "page.html")["runs"]
+        curves = {curve["title"]: curve["radii"] for curve in shown["curves"]}
+        (upper,) = (radii for title, radii in curves.items() if title.endswith("not broken by attack"))
+        (lower,) = (curve["radii"] for curve in shown["curves"] if curve["own"])
+        assert all(a <= b for a, b in zip(lower, upper, strict=True))
+        rows = {row.id: row for row in read_attacks(tmp_path / "run.cascade.attack")}
+        for entry in shown["gallery"]:
+            for attack in entry["attacks"]:
+                row = rows.pop(entry["id"])
+                assert float(attack["radius"]) <= row.radius
+                assert attack["upper"] is None or float(attack["upper"]) >= row.upper
+                assert (attack["image"] is None) == (attack["difference"] is None) == (row.change is None)
+        assert not rows  # each is on the page
+
+    def test_an_attack_on_some_inputs_has_their_images_and_no_curve(self, attacked, tmp_path):
+        row = dropped(tmp_path / "run.cascade.attack")
+        found = run(app, ["report", "run.ledger", "run.cascade.attack", "-o", "page.html"])
+        assert found.exit_code == 0, found.output
+        (shown,) = content(tmp_path / "page.html")["runs"]
+        left = {row.id for row in read_attacks(tmp_path / "run.cascade.attack")}
+        assert {entry["id"] for entry in shown["gallery"] if entry["attacks"]} == left
+        assert row.id not in left
+        assert "not attacked yet" in shown["diagnostics"]["notes"][0]
+        assert not any("attack" in curve["title"] for curve in shown["curves"])
+
+    def test_a_page_refuses_an_attack_on_another_run(self, attacked):
+        assert run(app, ["certify", *attacked[:4], "--sigma", "0.1", "--n", "200", "-o", "b.ledger"]).exit_code == 0
+        found = run(app, ["report", "b.ledger", "run.cascade.attack"])
+        assert "another run" in str(found.exception)
+        found = run(app, ["why", "b.ledger", "0", "--attack", "run.cascade.attack"])
+        assert "another run" in str(found.exception)
+
+    def test_in_why(self, attacked, tmp_path):
+        (row, *_) = read_attacks(tmp_path / "run.cascade.attack")
+        given = ["why", "run.ledger", row.id, "--attack", "run.cascade.attack"]
+        found = run(app, given)
+        assert found.exit_code == 0, found.output
+        said = " ".join(found.output.split())
+        assert f"cascade certifies class {row.prediction} up to" in said
+        assert f"broken at {Nearest('cascade', row).upper}" in said
+        assert f"it aimed at {row.aim}" in said
+        drawn = run(app, [*given, "--data", "net.py:data", "-o", "why.svg"])
+        assert drawn.exit_code == 0, drawn.output
+        assert f"answered with class {row.answer}" in (tmp_path / "why.svg").read_text()
+
+    def test_why_of_an_input_that_was_not_attacked_says_so(self, attacked, tmp_path):
+        row = dropped(tmp_path / "run.cascade.attack")
+        found = run(app, ["why", "run.ledger", row.id, "--attack", "run.cascade.attack"])
+        assert found.exit_code == 0, found.output
+        assert "run.cascade.attack has no attack on" in " ".join(found.output.split())

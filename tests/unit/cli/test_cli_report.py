@@ -305,9 +305,9 @@ def spy_on_copies(monkeypatch):
     drawn = []
     real = figures.draw_why
 
-    def draw(why, path, copies, names):
+    def draw(why, path, copies, names, nearest):
         drawn.append(copies)
-        real(why, path, copies, names)
+        real(why, path, copies, names, nearest)
 
     monkeypatch.setattr(figures, "draw_why", draw)
     return drawn

@@ -20,6 +20,7 @@ from dualrs.report.accuracy import abstention, average_certified_radius, certifi
 from dualrs.report.diagnostics import FixedRadii
 from dualrs.report.gallery import BY_CORE, FLAGS, LIMITED_BY_STAGE, Image, class_name, thumbnail, top_classes
 from dualrs.report.methods import ENVELOPE, NO_METHOD, Derived, envelope, envelope_radii, fixed_sigmas, own_method
+from dualrs.report.nearest import Nearest
 from dualrs.report.page.run import Pictures, Run, read_run
 from dualrs.storage.results import Results
 from dualrs.theory.bounds import Floats
@@ -174,15 +175,15 @@ class _Images:
 
     def __init__(self) -> None:
         self.packed: list[str] = []
-        self._places: dict[tuple[str, str], int] = {}
+        self._places: dict[bytes, int] = {}
 
-    def place(self, dataset: str, input_id: str, image: Image) -> int:
+    def place(self, image: Image) -> int:
         """Where an image is in the list."""
-        key = dataset, input_id
-        if key not in self._places:
-            self._places[key] = len(self.packed)
-            self.packed.append(base64.b64encode(thumbnail(image)).decode())
-        return self._places[key]
+        packed = thumbnail(image)
+        if packed not in self._places:
+            self._places[packed] = len(self.packed)
+            self.packed.append(base64.b64encode(packed).decode())
+        return self._places[packed]
 
 
 def _run(run: Run, shown: Pictures, images: _Images) -> Json:
@@ -258,7 +259,25 @@ def _input(run: Run, i: int, shown: Pictures, images: _Images) -> Json:
             for counts in why.seen.experts
         ],
         "core": None if why.core is None else class_name(why.core, shown.names),
-        "image": None if image is None else images.place(run.header.dataset_fingerprint, why.id, image),
+        "image": None if image is None else images.place(image),
+        "attacks": [_attack(found, image, shown, images) for found in run.attacks.get(why.id, ())],
+    }
+
+
+def _attack(found: Nearest, attacked: Image | None, shown: Pictures, images: _Images) -> Json:
+    """What an attack found; its image only where that which was attacked is at hand."""
+    row, difference = found.attack, found.difference()
+    image = None if attacked is None else found.image(attacked)
+    return {
+        "method": found.method,
+        "said": found.said(shown.names),
+        "radius": round_down(row.radius, _DECIMALS),
+        "upper": None if row.upper is None else found.upper,
+        "reach": found.reach,
+        "answer": None if row.upper is None else class_name(row.answer, shown.names),
+        "image": None if image is None else images.place(image),
+        "difference": None if difference is None else images.place(difference[0]),
+        "times": None if difference is None else difference[1],
     }
 
 

@@ -223,6 +223,24 @@ byId("order").addEventListener("change", (event) => change(() => { state.order =
 byId("find").addEventListener("input", (event) => change(() => { state.text = event.target.value; }));
 byId("more").addEventListener("click", () => { state.shown += PAGE; refresh(); });
 
+/** Where certificate and attack stand: what is certified, then what nothing is known about. */
+function scale(found) {
+  const end = Math.max(found.reach, +found.radius) || 1;
+  const known = make("div", { class: "known" }), open = make("div", { class: "open" });
+  known.style.width = 100 * Math.min(+found.radius, found.reach) / end + "%";
+  open.style.width = 100 * (found.reach - Math.min(+found.radius, found.reach)) / end + "%";
+  return make("div", { class: "scale" }, make("div", { class: "range", "aria-hidden": "true" }, known, open),
+    make("div", { class: "small" }, make("span", {}, `certified ${found.radius}`),
+      make("span", {}, found.upper ? `broken at ${found.upper}` : `not broken up to ${found.reach.toFixed(4)}`)));
+}
+function attacked(found) {
+  const picture = (place, text) => place == null ? null : make("figure", {},
+    make("img", { src: "data:image/png;base64," + data.images[place], alt: text }), make("figcaption", { class: "small faint" }, text));
+  return make("div", { class: "panel attack" }, make("h3", {}, `Attack on ${found.method}`), make("p", {}, found.said), scale(found),
+    make("div", { class: "pictures" }, picture(found.image, `answered with ${found.answer}`),
+      picture(found.difference, `the difference, times ${found.times}`)));
+}
+
 /** Open the input at a place of the list that is shown. */
 function open(place) {
   const input = state.list[place], dialog = byId("why");
@@ -249,7 +267,8 @@ function open(place) {
         bars(Object.entries(input.methods).map(([name, [class_, r]]) => [name, +r, class_ < 0 ? "abstains" : `${r} ${called(class_)}`, class_ === input.label ? "truth" : ""]), longest)),
       input.router ? votes(run().router, input.router.map((count, k) => [run().routes[k], count]), false) : null,
       input.core ? make("div", { class: "panel" + (input.sigma ? "" : " chosen") }, make("h3", {}, "Core network, without noise"), make("p", {}, input.core)) : null,
-      ...input.votes.map((rows, k) => votes(`Class votes at sigma ${run().sigmas[k]}`, rows, run().sigmas[k] === input.sigma)))));
+      ...input.votes.map((rows, k) => votes(`Class votes at sigma ${run().sigmas[k]}`, rows, run().sigmas[k] === input.sigma)),
+      ...input.attacks.map(attacked))));
   dialog.onkeydown = (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (by && state.list[place + by]) { event.preventDefault(); open(place + by); }

@@ -6,14 +6,16 @@ do not allow.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dualrs.errors import BadTable
+from dualrs.report.attacked import Campaigns, left_standing
 from dualrs.report.compare import beside
 from dualrs.report.diagnostics import FixedRadii, compare_sigmas, p_a, slack
 from dualrs.report.gallery import Image, Why, explain_votes
 from dualrs.report.methods import Derived, methods
+from dualrs.report.nearest import Nearest
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.results import read_sampled
@@ -25,7 +27,10 @@ MOST_INPUTS = 1000  # of a gallery; more make a page that no browser likes
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A ledger as the page shows it; what its votes do not allow is None, and ``notes`` says what is missing."""
+    """A ledger as the page shows it; what its votes do not allow is None, and ``notes`` says what is missing.
+
+    ``attacks`` are those on an input, by its id.
+    """
 
     name: str
     header: Header
@@ -35,6 +40,7 @@ class Run:
     slack: Floats | None
     p_a: Floats
     notes: tuple[str, ...]
+    attacks: Mapping[str, Sequence[Nearest]] = field(default_factory=dict)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -61,8 +67,17 @@ class Pictures:
     note: str = ""
 
 
-def read_run(ledger: Ledger, name: str, report: Report = silent, tables: Mapping[str, Path] | None = None) -> Run:
-    """Everything that the page says about a ledger, from its votes; ``tables`` are results of others on its inputs."""
+def read_run(
+    ledger: Ledger,
+    name: str,
+    report: Report = silent,
+    tables: Mapping[str, Path] | None = None,
+    campaigns: Campaigns | None = None,
+) -> Run:
+    """Everything that the page says about a ledger, from its votes.
+
+    ``tables`` are results of others on its inputs, and ``campaigns`` attacks, of which those on this run are taken.
+    """
     header = ledger.header
     sampled = read_sampled(ledger)
     if not len(sampled.ids):
@@ -86,6 +101,15 @@ def read_run(ledger: Ledger, name: str, report: Report = silent, tables: Mapping
     found = methods(ledger, report=report)
     for called, table in (tables or {}).items():
         found[called] = beside(ledger.path, found, called, table)
+    attacks: dict[str, list[Nearest]] = {}
+    for path, attack in ({} if campaigns is None else campaigns.against(ledger)).items():
+        for row in attack:
+            attacks.setdefault(row.id, []).append(Nearest(attack.settings["method"], row))
+        try:
+            standing = left_standing(ledger, path, attack)
+            found[standing.name] = standing
+        except BadTable as lacking:
+            notes.append(f"No curve of what attacks left standing: {lacking}.")
     return Run(
         name=name,
         header=header,
@@ -95,4 +119,5 @@ def read_run(ledger: Ledger, name: str, report: Report = silent, tables: Mapping
         slack=routed,
         p_a=p_a(sampled),
         notes=tuple(notes),
+        attacks=attacks,
     )
