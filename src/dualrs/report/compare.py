@@ -3,7 +3,6 @@
 Enters: ledgers and result tables of other projects, or methods made from them. Leaves: numbers for a table.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from dualrs.errors import BadSetting, BadTable
 from dualrs.report.accuracy import abstention, average_certified_radius, certified, certified_accuracy
+from dualrs.report.alignment import File, align
 from dualrs.report.attacked import Campaigns
 from dualrs.report.bootstrap import COVERAGE, RESAMPLES, paired_intervals
 from dualrs.report.methods import ENVELOPE, NO_METHOD, Derived, envelope, fixed_sigmas, methods
@@ -78,17 +78,6 @@ class Gathered:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _File:
-    path: Path
-    methods: dict[str, Derived]
-    reported: bool  # a table of another project
-
-    @property
-    def results(self) -> Results:
-        return next(iter(self.methods.values())).results
-
-
 def gather(paths: Sequence[Path], names: Sequence[str] | None = None, report: Report = silent) -> Gathered:
     """The methods of ledgers, or those of these names, and the one method of each result table.
 
@@ -102,7 +91,7 @@ def gather(paths: Sequence[Path], names: Sequence[str] | None = None, report: Re
     ledgers = sum(is_ledger(path) for path in paths)
     if names is not None and not ledgers:
         raise BadSetting("there is no ledger among the files, and only a ledger has several methods to choose from")
-    files: list[_File] = []
+    files: list[File] = []
     about: list[tuple[str, str]] = []  # a file, and what a reader has to know of it
     for path, name in zip(paths, called, strict=True):
         if is_ledger(path):
@@ -126,14 +115,14 @@ def gather(paths: Sequence[Path], names: Sequence[str] | None = None, report: Re
                 about.append((name, f"{unfinished} inputs are not finished and are left out"))
             prefix = f"{name}/" if ledgers > 1 else ""
             about += [(f"{prefix}{method.name}", method.note) for method in found.values() if method.note]
-            files.append(_File(path, {prefix + k: replace(m, name=prefix + k) for k, m in found.items()}, False))
+            files.append(File(path, {prefix + k: replace(m, name=prefix + k) for k, m in found.items()}, False))
         else:
             table = read_table(path)
             about += [(name, note) for note in table.notes]
-            files.append(_File(path, {name: _as_reported(name, table.results)}, True))
+            files.append(File(path, {name: _as_reported(name, table.results)}, True))
     attacks.demand_all_used()
     notes = said_together(about)
-    aligned = [method for file in _aligned(files, notes) for method in file.methods.values()]
+    aligned = [method for file in align(files, notes) for method in file.methods.values()]
     if twice := [name for name, count in Counter(m.name for m in aligned).items() if count > 1]:
         raise BadSetting(f"two methods are called {twice[0]}; rename a file")
     return Gathered({m.name: m for m in aligned}, tuple(notes))
@@ -225,8 +214,8 @@ def beside(ledger: Path, found: Mapping[str, Derived], name: str, table: Path) -
         raise BadSetting(f"two methods are called {name}; give the table another name, as NAME={table}")
     imported = read_table(table)
     notes = [*imported.notes]
-    reported = _File(table, {name: _as_reported(name, imported.results)}, True)
-    _, aligned = _aligned([_File(ledger, dict(found), False), reported], notes)
+    reported = File(table, {name: _as_reported(name, imported.results)}, True)
+    _, aligned = align([File(ledger, dict(found), False), reported], notes)
     return replace(aligned.methods[name], title=f"{name}, as reported", note="; ".join(notes))
 
 
@@ -234,88 +223,3 @@ def of_ledger(ledger: str, names: Sequence[str], ledgers: Sequence[str]) -> list
     """Which of some names of methods are meant of one of several ledgers: those that name it, or none of them."""
     others = tuple(f"{other}/" for other in ledgers if other != ledger)
     return [name.removeprefix(f"{ledger}/") for name in names if not name.startswith(others)]
-
-
-def _aligned(files: Sequence[_File], notes: list[str]) -> Iterator[_File]:
-    """The files with their rows in the order of one of them; refuses other inputs and other labels.
-
-    That one is the first ledger or, of tables alone, the first of the shortest.
-    """
-    chosen = min(range(len(files)), key=lambda k: (files[k].reported, len(files[k].results) * files[k].reported))
-    how, keys = _keys(files, chosen, notes)
-    first, wanted = files[chosen], keys[chosen]
-    for file, own in zip(files, keys, strict=True):
-        place = {key: row for row, key in enumerate(own)}
-        lacks = [key for key in wanted if key not in place]
-        more = place.keys() - set(wanted)
-        if more and not lacks and file.reported:
-            notes.append(
-                f"{next(iter(file.methods))}: {len(more)} inputs are not in {first.path.name} and are left out"
-            )
-        elif lacks or more:
-            parts = [f"{len(lacks)} of {first.path} it lacks (the first is {lacks[0]})"] if lacks else []
-            parts += [f"{len(more)} are not in {first.path} (one is {min(more)})"] if more else []
-            raise BadTable(
-                f"{file.path} is about other inputs than {first.path}, {how}: {' and '.join(parts)}. Methods are "
-                "compared on exactly the same inputs; give files that share them"
-            )
-        order = np.array([place[key] for key in wanted], dtype=np.int64)
-        moved = {name: _in_order(method, order) for name, method in file.methods.items()}
-        label = next(iter(moved.values())).results.label
-        if (other := label != first.results.label).any():
-            row = int(np.flatnonzero(other)[0])
-            raise BadTable(
-                f"{file.path} gives input {wanted[row]} the label {label[row]}, {first.path} the label "
-                f"{first.results.label[row]}: these are other data, and {other.sum()} labels differ"
-            )
-        yield replace(file, methods=moved)
-
-
-def _keys(files: Sequence[_File], chosen: int, notes: list[str]) -> tuple[str, list[list[str]]]:
-    """How inputs are told apart, in words, and the key of each input of each file.
-
-    A table of another project gives its inputs numbers. In a ledger of some inputs of a dataset these are the positions
-    or, if the dataset was a selection of a larger one, stand in the ids: test/00020. What leaves the fewest inputs of
-    the chosen file without their like, and then the fewest with another label, is right.
-    """
-    results = [file.results for file in files]
-    ids: list[list[str]] = [r.ids.tolist() for r in results]
-    if not any(file.reported for file in files):
-        return "by id", ids
-    positions = [[str(place) for place in r.index] for r in results]
-    numbers = [
-        own if file.reported else _numbers(r.ids) for file, r, own in zip(files, results, positions, strict=True)
-    ]
-    ways = {"by id": ids, "by the number in its id": numbers, "by position": positions}
-    how = min(ways, key=lambda way: _unlike(ways[way], results, chosen))
-    if ways[how] is numbers and numbers != positions:
-        notes.append("inputs are matched by the numbers in their ids, as positions are those in a selection")
-    return how, ways[how]
-
-
-def _numbers(ids: NDArray[np.str_]) -> list[str]:
-    """The number at the end of each id; the id itself where there is none."""
-    found = [re.search(r"[0-9]+$", name) for name in ids]
-    return [str(int(number[0])) if number else str(name) for number, name in zip(found, ids, strict=True)]
-
-
-def _unlike(keys: Sequence[Sequence[str]], results: Sequence[Results], chosen: int) -> tuple[int, int]:
-    """How many inputs of the chosen file have no like in the others, by these keys, and how many another label."""
-    lacking = others = 0
-    for own, result in zip(keys, results, strict=True):
-        label = dict(zip(own, result.label.tolist(), strict=True))
-        lacking += len(own) - len(label)  # a key that stands twice tells nothing
-        found = [(label.get(key), ours) for key, ours in zip(keys[chosen], results[chosen].label.tolist(), strict=True)]
-        lacking += sum(theirs is None for theirs, _ in found)
-        others += sum(theirs is not None and theirs != ours for theirs, ours in found)
-    return lacking, others
-
-
-def _in_order(method: Derived, order: NDArray[np.int64]) -> Derived:
-    votes = method.votes_per_input
-    return replace(
-        method,
-        results=method.results.rows(order),
-        certificates=None if method.certificates is None else method.certificates.rows(order),
-        votes_per_input=votes[order] if len(votes) else votes,
-    )
