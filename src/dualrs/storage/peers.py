@@ -1,8 +1,8 @@
 """Peers: reads the result tables that other projects write, and our own, and says what is odd about them.
 
-Enters: a TSV or CSV with columns idx, label, predict, radius and, mostly, correct and time, or as `exports` writes it.
-Leaves: results, and notes for the reader. Whether a prediction is correct is always decided here anew: in many files
-that column is something else.
+Enters: a TSV or CSV with columns idx, label, predict, radius and, mostly, correct and time, or as `exports` writes it;
+or the logs of a selector and of a core network, as ACES writes them. Leaves: results, and notes for the reader. Whether
+a prediction is correct is always decided here anew: in many files that column is something else.
 """
 
 import csv
@@ -22,18 +22,28 @@ from dualrs.storage.peer_notes import note_correct, note_predictions, note_radii
 from dualrs.storage.results import UNLABELLED, Results
 
 REQUIRED = ("idx", "label", "predict", "radius")
+SELECTOR = ("idx", "predict", "radius")  # what it chooses needs no label
+CORE = ("idx", "label", "predict")  # what it answers has no radius
 OPTIONAL = ("correct", "time")
 _UNDECIDED = -2  # how Multiscale writes that no stage decided: an abstention
 _OURS = {"index": "idx", "prediction": "predict", "seconds": "time"}  # what our own .csv calls them
-_OURS_ALONE = ("id", "sigma_c")
+_FURTHER = ("id", "sigma_c", "sigma")
+_MEANT = {
+    "label": "; the log of a selector is compared with that of its certifier, as SELECTOR,CERTIFIER",
+    "radius": "; a log of predictions holds no certificates",
+}
 
 
 @dataclass(frozen=True)
 class Imported:
-    """Results of another project's file, and what a reader should know about it."""
+    """Results of another project's file, and what a reader should know about it.
+
+    ``sigma`` is that of all of them, where a column says so.
+    """
 
     results: Results
     notes: tuple[str, ...]
+    sigma: float | None = None
 
 
 class _Line(NamedTuple):
@@ -57,14 +67,19 @@ class _Row(NamedTuple):
     seconds: float
     id: str
     sigma_c: float
+    sigma: float | None
 
     @property
     def claim(self) -> tuple[int, int, float]:
         return self.label, self.predict, self.radius
 
 
-def read_table(path: str | PathLike[str]) -> Imported:
-    """Read a table of certification results; a BadTable error names the line at fault."""
+def read_table(path: str | PathLike[str], required: tuple[str, ...] = REQUIRED) -> Imported:
+    """Read a table of certification results; a BadTable error names the line at fault.
+
+    ``required`` are the columns that it must have: `SELECTOR` or `CORE` for logs that are no results by themselves. An
+    input whose label is not asked for is unlabelled, and a class whose radius is not, claimed of the input alone.
+    """
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -73,7 +88,7 @@ def read_table(path: str | PathLike[str]) -> Imported:
     except (OSError, UnicodeDecodeError) as bad:
         raise BadTable(f"{path} cannot be read as text: {bad}") from bad
     notes: list[str] = []
-    rows = _unrepeated(path, list(_parsed(path, text, notes)), notes)
+    rows = _unrepeated(path, list(_parsed(path, text, required, notes)), notes)
     if not rows:
         raise BadTable(f"{path} holds no rows")
     predict = np.array([row.predict for row in rows], dtype=np.int64)
@@ -84,6 +99,9 @@ def read_table(path: str | PathLike[str]) -> Imported:
     radius[radius == math.inf] = 0
     plain = (predict != ABSTAIN) & (radius == 0)
     sigma_c = np.array([row.sigma_c for row in rows], dtype=np.float64)
+    sigmas = _sigmas(rows, notes)
+    if len(sigmas) > 1 and np.isnan(sigma_c).any():
+        sigma_c = np.array([row.sigma for row in rows], dtype=np.float64)
     results = Results(
         ids=np.array([row.id for row in rows], dtype=np.str_),
         index=np.array([row.idx for row in rows], dtype=np.int64),
@@ -94,37 +112,38 @@ def read_table(path: str | PathLike[str]) -> Imported:
         sigma_c=None if np.isnan(sigma_c).any() else sigma_c,
         plain=plain if plain.any() else None,
     )
-    if plain.any():
+    if plain.any() and "radius" in required:
         notes.append(
             f"{plain.sum()} rows name a class with radius 0: they are claims about the input alone, and count at "
             "radius 0 only"
         )
-    if unlabelled := int((~results.labelled).sum()):
+    if (unlabelled := int((~results.labelled).sum())) and "label" in required:
         notes.append(f"{unlabelled} rows have no label")
     if odd := int((results.abstained & (results.radius > 0)).sum()):
         notes.append(f"{odd} rows abstain but carry a positive radius, which claims nothing")
     notes += note_correct(np.array([row.correct for row in rows]), results.correct)
     notes += note_rounding([row.radius_text for row in rows if math.isfinite(row.radius)])
-    return Imported(results, tuple(notes))
+    return Imported(results, tuple(notes), sigmas[0] if len(sigmas) == 1 else None)
 
 
-def _lines(path: Path, text: str, notes: list[str]) -> Iterator[_Line]:
+def _lines(path: Path, text: str, required: tuple[str, ...], notes: list[str]) -> Iterator[_Line]:
     """The rows as cells by column name: header lines, blank lines and a torn last line taken out."""
     lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not lines:
         raise BadTable(f"{path} is empty")
     delimiter = "\t" if "\t" in lines[0][1] else ","
     columns = [_OURS.get(name, name) for name in _split(lines[0][1], delimiter)]
-    if absent := [name for name in REQUIRED if name not in columns]:
+    if absent := [name for name in required if name not in columns]:
         raise BadTable(
             f"{path}, line {lines[0][0]}: no column {', '.join(absent)} among {', '.join(columns)}; "
-            "the first line must name the columns, separated by tabs or commas"
+            "the first line must name the columns, separated by tabs or commas" + _MEANT.get(" ".join(absent), "")
         )
     if len(set(columns)) != len(columns):
         raise BadTable(f"{path}, line {lines[0][0]}: a column stands twice among {', '.join(columns)}")
-    if extra := [name for name in columns if name not in REQUIRED + OPTIONAL + _OURS_ALONE]:
+    if extra := [name for name in columns if name not in REQUIRED + OPTIONAL + _FURTHER]:
         notes.append(f"columns that are not used: {', '.join(extra)}")
-    notes += [f"there is no column {name}" for name in OPTIONAL if name not in columns]
+    if required == REQUIRED:
+        notes += [f"there is no column {name}" for name in OPTIONAL if name not in columns]
     headers, last = 1, lines[-1][0]
     for number, line in lines[1:]:
         cells = _split(line, delimiter)
@@ -143,9 +162,9 @@ def _lines(path: Path, text: str, notes: list[str]) -> Iterator[_Line]:
         notes.append(f"the header stands {headers} times: several files were put together")
 
 
-def _parsed(path: Path, text: str, notes: list[str]) -> Iterator[_Row]:
+def _parsed(path: Path, text: str, required: tuple[str, ...], notes: list[str]) -> Iterator[_Row]:
     unreadable = dict.fromkeys(OPTIONAL, 0)
-    for line in _lines(path, text, notes):
+    for line in _lines(path, text, required, notes):
         try:
             row = _row(line)
         except ValueError as bad:
@@ -164,21 +183,23 @@ def _row(line: _Line) -> _Row:
     idx, predict = _whole("idx", cells["idx"]), _whole("predict", cells["predict"])
     if predict < _UNDECIDED:
         raise ValueError(f"predict is {predict}, but is a class number, or -1 or -2 for an abstention")
-    label = _whole("label", cells["label"]) if cells["label"] else -1
-    radius = _number(cells["radius"])
+    label = _whole("label", cells["label"]) if cells.get("label") else -1
+    radius_text = cells.get("radius", "0")
+    radius = _number(radius_text)
     if math.isnan(radius):
-        raise ValueError(f"radius is {cells['radius']!r}, but must be a number")
+        raise ValueError(f"radius is {radius_text!r}, but must be a number")
     return _Row(
         line=line.number,
         idx=idx,
         label=label if label >= 0 else UNLABELLED,
         predict=predict,
         radius=radius,
-        radius_text=cells["radius"],
+        radius_text=radius_text,
         correct=_truth(cells.get("correct", "")),
         seconds=_seconds(cells.get("time", "")),
         id=cells.get("id") or str(idx),
         sigma_c=_number(cells.get("sigma_c", "")),
+        sigma=sigma if 0 < (sigma := _number(cells.get("sigma", ""))) < math.inf else None,
     )
 
 
@@ -187,11 +208,24 @@ def _unrepeated(path: Path, rows: list[_Row], notes: list[str]) -> list[_Row]:
     first: dict[int, _Row] = {}
     for row in rows:
         known = first.setdefault(row.idx, row)
+        if known.sigma != row.sigma:
+            raise BadTable(
+                f"{path}, line {row.line}: idx {row.idx} stood in line {known.line} with sigma {known.sigma}, and "
+                f"here with {row.sigma}; a table has one sigma, or one for each input: divide it"
+            )
         if known.claim != row.claim:
             raise BadTable(f"{path}, line {row.line}: idx {row.idx} stood in line {known.line} with other values")
     if repeated := len(rows) - len(first):
         notes.append(f"{repeated} rows repeat an idx with the same values; the first of each is kept")
     return list(first.values())
+
+
+def _sigmas(rows: list[_Row], notes: list[str]) -> list[float]:
+    """The different values of column sigma; none if some row has no sigma there."""
+    found = {row.sigma for row in rows}
+    if None in found and len(found) > 1:
+        notes.append("column sigma is not used: in some rows it has no positive number")
+    return [] if None in found else sorted(sigma for sigma in found if sigma is not None)
 
 
 def _cut_short(number: int) -> str:

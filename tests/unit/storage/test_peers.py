@@ -6,6 +6,7 @@ import pytest
 from dualrs.errors import BadTable
 from dualrs.report import certified_accuracy
 from dualrs.storage import UNLABELLED, read_table
+from dualrs.storage.peers import CORE, SELECTOR
 
 HEADER = "idx\tlabel\tpredict\tradius\tcorrect\ttime"
 PLAIN = [
@@ -89,8 +90,8 @@ def test_negative_radii_are_noted(read):
 
 class TestDialects:
     def test_extra_columns_are_listed(self, read):
-        imported = read("idx\tsigma\tlabel\tpredict\tradius\tcorrect\ttime\tnote", "0\t0.5\t3\t3\t1.0203\t1\t1\tx")
-        assert imported.notes == ("columns that are not used: sigma, note",)
+        imported = read("idx\tmodel\tlabel\tpredict\tradius\tcorrect\ttime\tnote", "0\ta\t3\t3\t1.0203\t1\t1\tx")
+        assert imported.notes == ("columns that are not used: model, note",)
         assert imported.results.radius.tolist() == [1.0203]
 
     def test_correct_and_time_may_be_missing(self, read):
@@ -235,6 +236,56 @@ class TestKilledRuns:
     def test_the_same_in_the_middle_is_an_error(self, read):
         with pytest.raises(BadTable, match="line 4: 3 cells where the header names 6 columns"):
             read(HEADER, *PLAIN[:2], "40\t1\t2", PLAIN[3])
+
+
+class TestSigmas:
+    HEAD = "idx,label,predict,radius,correct,time,sigma"
+
+    def test_one_sigma_in_all_rows_is_that_of_the_table(self, read):
+        imported = read(self.HEAD, "0,3,3,1.0203,1,1,0.5", "1,3,3,0.2203,1,1,0.50")
+        assert (imported.sigma, imported.notes, imported.results.sigma_c) == (0.5, (), None)
+
+    def test_a_sigma_for_each_input(self, read):
+        imported = read(self.HEAD, "0,3,3,1.0203,1,1,0.5", "1,3,3,0.2203,1,1,0.25")
+        assert imported.sigma is None
+        assert imported.results.sigma_c.tolist() == [0.5, 0.25]
+
+    @pytest.mark.parametrize("cell", ["", "0", "-1", "nan", "inf", "x"])
+    def test_cells_without_a_sigma(self, read, cell):
+        imported = read(self.HEAD, "0,3,3,1.0203,1,1,0.5", f"1,3,3,0.2203,1,1,{cell}")
+        assert imported.sigma is None
+        assert imported.notes == ("column sigma is not used: in some rows it has no positive number",)
+
+    def test_an_input_at_two_sigmas(self, read):
+        with pytest.raises(
+            BadTable, match=r"line 3: idx 0 stood in line 2 with sigma 0.25, and here with 0.5; .*divide"
+        ):
+            read(self.HEAD, "0,3,3,1.0203,1,1,0.25", "0,3,3,1.0203,1,1,0.5")
+
+
+class TestParts:
+    """Logs of ACES: a selector has no labels, and a core network no radii."""
+
+    def test_a_selector(self, tmp_path):
+        path = tmp_path / "selection_0.50"
+        path.write_text("idx\tpredict\tradius\tunperturbed predict\ttime\n0\t1\t0.94712\t1\t1\n20\t-1\t0.0\t0\t1\n")
+        imported = read_table(path, SELECTOR)
+        assert imported.results.prediction.tolist() == [1, -1]
+        assert imported.results.radius.tolist() == [0.94712, 0]
+        assert not imported.results.labelled.any()
+        assert imported.notes == ("columns that are not used: unperturbed predict",)
+        with pytest.raises(BadTable, match=r"no column label among .* that of its certifier, as SELECTOR,CERTIFIER"):
+            read_table(path)
+
+    def test_a_core_network(self, tmp_path):
+        path = tmp_path / "core_prediction"
+        path.write_text("idx\tlabel\tpredict\tcorrect\ttime\n0\t3\t3\t1\t0:00:00.374120\n20\t7\t1\t0\t1\n")
+        imported = read_table(path, CORE)
+        assert imported.results.plain.all()
+        assert certified_accuracy(imported.results, (0.0, 0.1)).tolist() == [0.5, 0]
+        assert imported.notes == ()
+        with pytest.raises(BadTable, match=r"no column radius among .* predictions holds no certificates"):
+            read_table(path)
 
 
 class TestRefusals:
