@@ -17,9 +17,11 @@ _SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 
 def compare(
     files: Annotated[
-        list[Path],
+        list[str],
         Argument(
-            help="Ledgers of `dualrs certify`, attacks on them, and result tables of other projects.",
+            help="Ledgers of `dualrs certify`, attacks on them, and result tables of other projects, each as FILE or "
+            "NAME=FILE; a table of one sigma as NAME@SIGMA=FILE or @SIGMA=FILE; the logs of ACES as "
+            "NAME=SELECTOR,CERTIFIER,CORE.",
             show_default=False,
         ),
     ],
@@ -31,6 +33,14 @@ def compare(
         Option(
             help="Only these methods of each ledger, as sigma-0.25,cascade-0.4,fusion, or LEDGER/METHOD for one of "
             "several; by default all its votes allow."
+        ),
+    ] = None,
+    router_accuracy: Annotated[
+        str | None,
+        Option(
+            help="Also show what to expect of routers that name the best sigma so often, as 0.7,0.9, wherever there "
+            "are several fixed sigmas; where only tables are given, 0.5,0.7,0.9 by default.",
+            show_default=False,
         ),
     ] = None,
     radii: Radii = None,
@@ -47,18 +57,24 @@ def compare(
     each would have drawn by itself. `dualrs certify --all-votes` collects what all of them need; an adaptive run has
     its own rule alone.
 
+    Of tables of other projects at several sigmas it shows the oracle and the envelope as well, which sigma is best how
+    often, and what a router would give that names the best one so often, before any is trained.
+
     Example: `dualrs compare run.ledger --baseline sigma-0.5 --format markdown`
+
+    Example: `dualrs compare cohen@0.25=a.tsv cohen@0.5=b.tsv cohen@1=c.tsv --router-accuracy 0.7,0.9`
     """
     from dataclasses import replace
 
     from rich.console import Console
 
     from dualrs.cli.ledgers import parse_radii
-    from dualrs.cli.options import method_names
+    from dualrs.cli.options import method_names, numbers
     from dualrs.files import write_whole
     from dualrs.progress import PassingBar
     from dualrs.report.compare import compare as tabulate
     from dualrs.report.compare import gather
+    from dualrs.report.given import Given
     from dualrs.report.tables import FORMATS
 
     chosen = format_ or (_SUFFIXES.get(output.suffix, "table") if output else "table")
@@ -66,8 +82,8 @@ def compare(
         raise BadSetting(f"--format is one of table, {', '.join(FORMATS)}; got {chosen!r}")
     names = None if methods is None else method_names(methods)
     with PassingBar("comparing") as bar:
-        gathered = gather(files, names, bar.update)
-    found = tabulate(gathered.methods, parse_radii(radii), baseline)
+        gathered = gather([Given.parse(file) for file in files], names, bar.update)
+    found = tabulate(gathered.methods, parse_radii(radii), baseline, numbers(router_accuracy, "--router-accuracy"))
     found = replace(found, notes=(*found.notes, *gathered.notes))
     width = Console().width if output is None else _FILE_WIDTH
     text = _boxes(found, width) if chosen == "table" else FORMATS[chosen](found)
@@ -85,12 +101,12 @@ def _boxes(comparison: "Comparison", width: int) -> str:
     from rich.console import Console
 
     from dualrs.cli.tables import print_cells
-    from dualrs.report.tables import difference_cells, main_cells, remarks
+    from dualrs.report.tables import all_cells, remarks
 
     text = StringIO()
     console = Console(file=text, width=width, highlight=False, markup=False)
     console.print(f"certified accuracy (%) at L2 radius, {comparison.inputs:,} inputs")
-    for cells in filter(None, (main_cells(comparison), difference_cells(comparison))):
+    for cells in all_cells(comparison):
         print_cells(console, cells)
     for remark in remarks(comparison):
         console.print(remark)

@@ -58,7 +58,7 @@ def dual(
     models = [(bundled, build_model(spread.local(bundled)), ledger)]
     plan = SamplingPlan(recipe.certify.n0, recipe.certify.n)
     certify_models("comparing on held-out inputs", models, dataset, held_out(recipe, dataset), plan, spread)
-    compare([ledger], methods=",".join([*map(sigma_method, sigmas), "paper", "fusion", "cascade"]))
+    compare([str(ledger)], methods=",".join([*map(sigma_method, sigmas), "paper", "fusion", "cascade"]))
     _conclude(ledger, sigmas)
     print(f"the bundle is in {bundle}; certify with it: dualrs certify --model {bundle} -o FILE.ledger")
 

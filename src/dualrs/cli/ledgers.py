@@ -111,13 +111,13 @@ def _refuse_of_votes(ledger: "Ledger", given: "Mapping[str, object]") -> None:
 @spread_out
 def verify(
     ledgers: Annotated[
-        list[Path], Argument(help="Ledgers that `dualrs certify`, `label` or `assign` wrote.", show_default=False)
+        list[str], Argument(help="Ledgers that `dualrs certify`, `label` or `assign` wrote.", show_default=False)
     ],
     table: Annotated[
         Path | None,
         Option(
             help="Also make every row of this table again from the votes of the ledgers: a .csv of `dualrs compare`. "
-            "Tables of other projects that stand in it are given beside the ledgers."
+            "Tables of other projects that stand in it are given beside the ledgers, as they were to `compare`."
         ),
     ] = None,
     redraw: Annotated[
@@ -157,17 +157,19 @@ def verify(
     from dualrs.cli.redraw import open_run
     from dualrs.progress import PassingBar
     from dualrs.report.compare import is_ledger
+    from dualrs.report.given import Given
     from dualrs.report.recompute import recompute
 
+    files = [Given.parse(word) for word in ledgers]
     given = partial(open_run, recipe=recipe, networks=networks, data=data, device=engine.device)
     good = True
-    for ledger in ledgers:
-        if table is None or is_ledger(ledger):
-            intact = _examine(ledger)
-            good &= intact and (redraw is None or _redraw(ledger, redraw, given))
+    for path in (file.path for file in files):
+        if table is None or is_ledger(path):
+            intact = _examine(path)
+            good &= intact and (redraw is None or _redraw(path, redraw, given))
     if table is not None:
         with PassingBar(table.name) as bar:
-            rows, problems = recompute(table, ledgers, bar.update)
+            rows, problems = recompute(table, files, bar.update)
         good &= _conclude(table, problems, f"{rows} rows follow from the votes")
     if not good:
         raise Exit(1)

@@ -1,6 +1,6 @@
 """The commands that draw from ledgers: report makes a page, figure a picture in paper form."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ from dualrs.errors import BadSetting
 
 if TYPE_CHECKING:
     from dualrs.config import DataSection
+    from dualrs.report.given import Given
     from dualrs.report.page import Pictures, Run
     from dualrs.storage import Ledger, Results
     from dualrs.theory.bounds import Floats
@@ -30,7 +31,8 @@ OptionalFiles = Annotated[
     list[str] | None,
     Argument(
         metavar="[FILES]...",
-        help="Ledgers, each as FILE or NAME=FILE; for accuracy also attacks and result tables of other projects.",
+        help="Ledgers, each as FILE or NAME=FILE; for accuracy also attacks, and result tables of other projects as "
+        "`dualrs compare` takes them.",
         show_default=False,
     ),
 ]
@@ -63,8 +65,8 @@ def report(
         opened, tables = _open(files, stack)
         if not opened:
             raise BadSetting("a page is made of votes, and there is no ledger among the files; give one")
-        others, attacks = Campaigns.among(list(tables.values()))
-        reported = {name: path for name, path in tables.items() if path in others}
+        others, attacks = Campaigns.among([table.path for table in tables])
+        reported = _named([table for table in tables if table.path in others])
         with PassingBar(output.name) as bar:
             runs = [
                 read_run(ledger, name, bar.update, {} if place else reported, attacks)
@@ -124,7 +126,7 @@ def figure(
     with ExitStack() as stack:
         opened, tables = _open(files or [], stack)
         if tables and name != "accuracy":
-            raise BadSetting(f"figure {name} is drawn from votes, and {next(iter(tables.values()))} is a table without")
+            raise BadSetting(f"figure {name} is drawn from votes, and {tables[0].path} is a table without")
         match name:
             case "accuracy":
                 _accuracy(opened, path, title, methods, tables)
@@ -140,14 +142,13 @@ def figure(
 
 
 def _accuracy(
-    opened: "dict[str, Ledger]", path: Path, title: str, names: str | None, tables: Mapping[str, Path]
+    opened: "dict[str, Ledger]", path: Path, title: str, names: str | None, tables: "Sequence[Given]"
 ) -> None:
     from dualrs.cli.tables import print_notes
     from dualrs.report.attacked import Campaigns
-    from dualrs.report.compare import of_ledger, said_together
+    from dualrs.report.compare import gather, of_ledger
     from dualrs.report.figures import draw_accuracy
     from dualrs.report.methods import methods, own_method
-    from dualrs.storage import read_table
 
     if names and not opened:
         raise BadSetting("there is no ledger among the files, and only a ledger has methods to choose from")
@@ -163,13 +164,21 @@ def _accuracy(
             curve = method.title if len(opened) == 1 else f"{label}, {method.name}" if names else label
             found[curve] = method.results
             fixed += [curve] * (method.sigma is not None)
-    others, attacks = Campaigns.among(list(tables.values()))
+    others, attacks = Campaigns.among([table.path for table in tables])
     for ledger in opened.values():
         found |= {method.title: method.results for method in attacks.on(ledger).values()}
     attacks.demand_all_used()
-    reported = {label: read_table(table) for label, table in tables.items() if table in others}
-    found |= {label: table.results for label, table in reported.items()}
-    print_notes(said_together((label, note) for label, table in reported.items() for note in table.notes))
+    # Tables of one set are about the same inputs; others need not be.
+    together: dict[str | int, list[Given]] = {}
+    for place, table in enumerate(table for table in tables if table.path in others):
+        together.setdefault(table.name or ("" if table.sigma is not None else place), []).append(table)
+    for some in together.values():
+        reported = gather(some)
+        if twice := found.keys() & reported.methods:
+            raise BadSetting(f"two curves are called {min(twice)}; give the files names, as NAME=FILE")
+        found |= {label: method.results for label, method in reported.methods.items()}
+        fixed += [label for label, method in reported.methods.items() if method.sigma is not None]
+        print_notes(reported.notes)
     # Fixed sigmas are what other methods are measured by.
     draw_accuracy(found, path, title, behind=fixed if len(fixed) < len(found) else ())
 
@@ -206,24 +215,39 @@ def _measured(name: str, opened: "dict[str, Ledger]", path: Path, title: str, ru
     draw({label: measure(ledger) for label, ledger in opened.items()}, path, title)
 
 
-def _open(files: Sequence[str], stack: ExitStack) -> "tuple[dict[str, Ledger], dict[str, Path]]":
-    """Ledgers, and tables of other projects, by name: the one given before ``=``, or the file's stem."""
+def _open(files: Sequence[str], stack: ExitStack) -> "tuple[dict[str, Ledger], list[Given]]":
+    """Ledgers by name, the one given before ``=`` or the file's stem, and tables of other projects."""
     from dualrs.report.compare import is_ledger
+    from dualrs.report.given import Given, names_of
     from dualrs.storage import Ledger
 
     opened: dict[str, Ledger] = {}
-    tables: dict[str, Path] = {}
-    for file in files:
-        name, sign, path = file.partition("=")
-        if not sign or Path(file).exists():
-            name, path = Path(file).stem, file
-        if name in opened or name in tables:
+    tables: list[Given] = []
+    for given in map(Given.parse, files):
+        (name,) = names_of([given])
+        if given.path.suffix != ".ledger" and not is_ledger(given.path):
+            tables.append(given)
+        elif name in opened:
             raise BadSetting(f"two files are called {name}; give them names, as NAME=FILE")
-        if Path(path).suffix == ".ledger" or is_ledger(Path(path)):
-            opened[name] = stack.enter_context(Ledger.open(path))
         else:
-            tables[name] = Path(path)
+            opened[name] = stack.enter_context(Ledger.open(given.path))
     return opened, tables
+
+
+def _named(tables: "Sequence[Given]") -> dict[str, Path]:
+    """Tables by name, each of them one method."""
+    from dualrs.report.given import names_of
+
+    for table in tables:
+        if table.sigma is not None or len(table.paths) > 1:
+            raise BadSetting(
+                f"{table.path}: a page takes a table as FILE or NAME=FILE; `dualrs compare` and `dualrs figure "
+                "accuracy` take sigmas and the logs of ACES"
+            )
+    names = names_of(tables)
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise BadSetting(f"two files are called {twice[0]}; give them other names, as NAME=FILE")
+    return {name: table.path for name, table in zip(names, tables, strict=True)}
 
 
 def _pictures(run: "Run", given: "DataSection | None") -> "Pictures":

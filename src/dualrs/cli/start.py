@@ -46,7 +46,7 @@ def start(
     first = [] if ledger.exists() or len(indices) <= _FIRST else [indices[:_FIRST]]
     for some in [*first, indices]:
         certify_models("certifying", models, dataset, some, plan, spread)
-        compare([ledger], methods=METHODS)
+        compare([str(ledger)], methods=METHODS)
         if some is not indices:
             print(f"these are the first {_FIRST}; {len(indices) - _FIRST} more follow, and votes are kept if you stop")
     try:

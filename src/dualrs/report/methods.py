@@ -102,6 +102,28 @@ def envelope_radii(fixed: Sequence[Results]) -> Floats:
     return np.asarray(best[best > 0])
 
 
+def oracle(sigmas: Sequence[float], fixed: Sequence[Results]) -> Derived:
+    """The sigma with the largest radius among those that are right, the first of equals; where none is, it abstains."""
+    right = np.stack([np.where(r.correct, r.radius, -1.0) for r in fixed])
+    best, radius = right.argmax(axis=0), right.max(axis=0)
+    plain = np.stack([np.zeros(len(r), dtype=np.bool_) if r.plain is None else r.plain for r in fixed])
+    return Derived(
+        ORACLE,
+        "best sigma, told by the label",
+        "none: it looks at the label, so it bounds what routing could reach and is no method",
+        False,
+        replace(
+            fixed[0],
+            prediction=np.where(radius < 0, ABSTAIN, fixed[0].label),
+            radius=np.maximum(radius, 0.0),
+            sigma_c=np.array(sigmas)[best],
+            plain=np.take_along_axis(plain, best[None], axis=0)[0] & (radius == 0),
+        ),
+        None,
+        np.zeros(0, dtype=np.int64),
+    )
+
+
 @dataclass(frozen=True)
 class _Source:
     """The votes of a ledger, and how each method is made from them."""
@@ -163,7 +185,7 @@ class _Source:
         return Derived(found.name, title, guarantee, guaranteed, results, certificates, cost, sigma, note)
 
     def oracle(self) -> Derived:
-        """The sigma with the largest radius among those that are right; where none is, it abstains."""
+        """`oracle` of the ledger's sigmas."""
         scheme = self.ledger.header.scheme
         if ORACLE not in scheme.derivable(""):
             raise self._of_another_kind(ORACLE, CascadeVotes)
@@ -172,22 +194,8 @@ class _Source:
         fixed = [self.derived(scheme.rule(sigma_method(sigma))).results for sigma in sigmas]
         if not fixed[0].labelled.all():
             raise BadTable(f"the oracle looks at labels, and {self.ledger.path} has inputs without; give labelled data")
-        right = np.stack([np.where(r.correct, r.radius, -1.0) for r in fixed])
-        best, radius = right.argmax(axis=0), right.max(axis=0)
-        return Derived(
-            ORACLE,
-            "best sigma, told by the label",
-            "none: it looks at the label, so it bounds what routing could reach and is no method",
-            False,
-            replace(
-                fixed[0],
-                prediction=np.where(radius < 0, ABSTAIN, fixed[0].label),
-                radius=np.maximum(radius, 0.0),
-                sigma_c=np.array(sigmas)[best],
-            ),
-            None,
-            np.full(len(best), len(fixed) * (self.ledger.header.n0 + self.ledger.header.n)),
-        )
+        votes = len(fixed) * (self.ledger.header.n0 + self.ledger.header.n)
+        return replace(oracle(sigmas, fixed), votes_per_input=np.full(len(fixed[0]), votes))
 
     def _demand_votes(self, found: Rule[Any]) -> None:
         """Refuse a rule of which some input lacks votes."""

@@ -5,12 +5,15 @@ Enters: the CSV that `dualrs compare` wrote, and the files it was made from. Lea
 
 import csv
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dualrs.errors import BadTable
 from dualrs.report.compare import compare, gather
+from dualrs.report.given import Given
 from dualrs.report.tables import ACCURACY, as_csv
+from dualrs.report.whatif import ROUTER
 from dualrs.storage.verify import Report, silent
 
 TOLERANCE = 1e-9  # relative: another release of numpy or scipy may round the last bits differently
@@ -19,7 +22,7 @@ _WORDS = ("title", "guarantee")  # may be put otherwise by another release
 Line = Mapping[str, str]
 
 
-def recompute(table: Path, files: Sequence[Path], report: Report = silent) -> tuple[int, list[str]]:
+def recompute(table: Path, files: Sequence[Path | Given], report: Report = silent) -> tuple[int, list[str]]:
     """Make the rows of a table again from ledgers; their number, and a sentence for each cell that differs.
 
     Tables of other projects that stand in it have to be among the files.
@@ -28,10 +31,12 @@ def recompute(table: Path, files: Sequence[Path], report: Report = silent) -> tu
     head = next(iter(written.values()))
     radii = [float(column.removeprefix(ACCURACY)) for column in head if column.startswith(ACCURACY)]
     baseline = next((line["baseline"] for line in written.values() if line["baseline"]), None)
-    # Envelopes come with the sigmas that they are made of, and tables of other projects with their files.
+    # Envelopes and routers come with the sigmas that they are made of, and tables of other projects with their files.
     derived = [name for name, line in written.items() if line["mean votes"]]
     found = gather(files, derived or None, report).methods
-    again = _lines(as_csv(compare(found, radii, baseline)))
+    named = (name.rpartition("/")[2] for name in written)
+    routers = [float(name.removeprefix(ROUTER)) for name in named if re.fullmatch(f"{ROUTER}[0-9.e-]+", name)]
+    again = _lines(as_csv(compare(found, radii, baseline, routers)))
     problems = []
     for name, line in written.items():
         if name not in again:

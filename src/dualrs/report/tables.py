@@ -18,10 +18,12 @@ _UNKNOWN = "–"
 
 
 def main_cells(comparison: Comparison) -> Cells:
-    """Certified accuracy at the radii, abstention, ACR and votes, a row per method."""
+    """Certified accuracy at the radii and, where anybody knows them, abstention, ACR and votes; a row per method."""
     shown = shown_radii((row.accuracy for row in comparison.rows), comparison.radii)
     head = ["method", *(f"{r:g}" for r in comparison.radii[:shown]), "abstained", "ACR", "votes mean", "worst"]
-    return [head, *(_main_row(row, shown) for row in comparison.rows)]
+    rows = [_main_row(row, shown) for row in comparison.rows]
+    known = [k for k, column in enumerate(zip(*rows, strict=True)) if set(column) != {_UNKNOWN}]
+    return [[line[k] for k in known] for line in (head, *rows)]
 
 
 def difference_cells(comparison: Comparison) -> Cells:
@@ -29,6 +31,30 @@ def difference_cells(comparison: Comparison) -> Cells:
     shown = shown_radii((row.accuracy for row in comparison.rows), comparison.radii)
     rows = [[row.name, *(d.points(1) for d in row.differences[:shown])] for row in comparison.rows if row.differences]
     return [[f"minus {comparison.baseline}", *(f"{r:g}" for r in comparison.radii[:shown])], *rows] if rows else []
+
+
+def choice_cells(comparison: Comparison) -> list[Cells]:
+    """Which sigma is best how often, and how often a router has to name it; no tables where no router is looked at."""
+    if not comparison.choices:
+        return []
+    shown = shown_radii((row.accuracy for row in comparison.rows), comparison.radii)
+    sigmas = sorted({sigma for choice in comparison.choices for sigma in choice.best})
+    best = [["best sigma", *(f"{sigma:g}" for sigma in sigmas), "none"]]
+    needed = [["needed at", *(f"{r:g}" for r in comparison.radii[:shown])]]
+    for choice in comparison.choices:
+        shares = [choice.best.get(sigma) for sigma in sigmas]
+        none = comparison.inputs - sum(choice.best.values())
+        written = [_or_unknown(count, lambda c: _percent(c / comparison.inputs)) for count in (*shares, none)]
+        whose = f"{choice.name}: " if choice.name else ""
+        best.append([f"{whose}% of inputs", *written])
+        needed.append([f"{whose}accuracy %", *(_or_unknown(share, _percent) for share in choice.needed[:shown])])
+    return [best, needed]
+
+
+def all_cells(comparison: Comparison) -> list[Cells]:
+    """Every table of a comparison, without empty ones."""
+    tables = [main_cells(comparison), difference_cells(comparison), *choice_cells(comparison)]
+    return [cells for cells in tables if cells]
 
 
 def remarks(comparison: Comparison) -> list[str]:
@@ -39,9 +65,8 @@ def remarks(comparison: Comparison) -> list[str]:
 
 def as_markdown(comparison: Comparison) -> str:
     """Tables with the remarks as a list below."""
-    tables = [main_cells(comparison), difference_cells(comparison)]
     parts = [f"Certified accuracy (%) at L2 radius, {comparison.inputs:,} inputs"]
-    for head, *rows in filter(None, tables):
+    for head, *rows in all_cells(comparison):
         rule = ["---", *["---:"] * (len(head) - 1)]
         parts.append("\n".join("| " + " | ".join(map(_markdown_text, line)) + " |" for line in (head, rule, *rows)))
     parts.append("\n".join(f"- {_markdown_text(remark)}" for remark in remarks(comparison)))
@@ -68,7 +93,7 @@ def as_csv(comparison: Comparison) -> str:
 def as_latex(comparison: Comparison) -> str:
     """Tables for the package booktabs, with the remarks as comments."""
     parts = [f"% Certified accuracy (%) at L2 radius, {comparison.inputs:,} inputs"]
-    for head, *rows in filter(None, [main_cells(comparison), difference_cells(comparison)]):
+    for head, *rows in all_cells(comparison):
         body = [" & ".join(map(_latex_text, line)) + r" \\" for line in rows]
         top = " & ".join(map(_latex_text, head)) + r" \\"
         columns = "l" + "r" * (len(head) - 1)
@@ -86,12 +111,16 @@ FORMATS: dict[str, Callable[[Comparison], str]] = {"markdown": as_markdown, "csv
 def _main_row(row: Row, shown: int) -> list[str]:
     return [
         row.name,
-        *(f"{100 * a:.1f}" for a in row.accuracy[:shown]),
-        _or_unknown(row.abstention, lambda a: f"{100 * a:.1f}"),
+        *map(_percent, row.accuracy[:shown]),
+        _or_unknown(row.abstention, _percent),
         _or_unknown(row.average_radius, lambda r: round_down(r, 3)),
         _or_unknown(row.mean_votes, lambda v: f"{v:,.0f}"),
         _or_unknown(row.worst_votes, lambda v: f"{v:,.0f}"),
     ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
 
 
 def _or_unknown(value: float | None, written: Callable[[float], str]) -> str:

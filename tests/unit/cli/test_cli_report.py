@@ -112,6 +112,10 @@ def test_a_table_about_other_inputs_is_refused(dualrs, ledger, folder, table):
         pytest.param(("figure", "accuracy", "peer.tsv", "--methods", "paper"), "no ledger among", id="methods of none"),
         pytest.param(("report", "run.ledger", "paper=peer.tsv"), "two methods are called paper", id="a method's name"),
         pytest.param(("figure", "accuracy", "none.tsv"), "there is no file none.tsv", id="no file"),
+        pytest.param(
+            ("report", "run.ledger", "@1=peer.tsv"), "a page takes a table as FILE or NAME=FILE", id="a sigma"
+        ),
+        pytest.param(("report", "run.ledger", *["a=peer.tsv"] * 2), "two files are called a; give them", id="twice"),
     ],
 )
 def test_tables_are_refused_where_votes_are_needed(dualrs, ledger, table, words, sentence):
