@@ -49,6 +49,7 @@ def board(
     from dualrs.cli.options import this_command
     from dualrs.files import write_whole
     from dualrs.report.board import TEMPLATE, write_board
+    from dualrs.report.given import Given, names_of
     from dualrs.version import __version__
 
     if template:
@@ -56,7 +57,10 @@ def board(
         return
     if not files:
         raise BadSetting("say which runs the board is of: dualrs board FILE...")
-    entries = [_entry(*named(file), redraw) for file in files]
+    given = [Given.parse(file) for file in files]
+    if odd := [one for one in given if one.sigma is not None or len(one.paths) > 1]:
+        raise BadSetting(f"{odd[0].path}: a board takes a table as FILE or NAME=FILE")
+    entries = [_entry(name, one.path, redraw) for name, one in zip(names_of(given), given, strict=True)]
     page = write_board(entries, title=title, command=this_command(), version=__version__).encode()
     output.parent.mkdir(parents=True, exist_ok=True)
     write_whole(output, page)
@@ -65,12 +69,6 @@ def board(
         for entry in bad:
             print(f"{entry.name} does not verify: {entry.problems[0]}")
         raise Exit(1)
-
-
-def named(file: str) -> tuple[str, Path]:
-    """The name and the path of a file given as FILE or NAME=FILE."""
-    name, sign, path = file.partition("=")
-    return (Path(file).stem, Path(file)) if not sign or Path(file).exists() else (name, Path(path))
 
 
 def _entry(name: str, path: Path, redraw: int | None) -> "Entry":
