@@ -21,6 +21,7 @@ COMMANDS = {
         "compare": "compare:compare",
         "tune": "tune:tune",
         "report": "report:report",
+        "watch": "watch:watch",
         "figure": "report:figure",
         "board": "board:board",
         "why": "why:why",

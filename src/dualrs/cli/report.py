@@ -57,6 +57,21 @@ def report(
     """
     from dualrs.files import write_whole
     from dualrs.progress import PassingBar
+
+    with PassingBar(output.name) as bar:
+        page = page_of(files, data.given(), this_command(), bar.update)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(output, page)
+    print(f"wrote {output}, {len(page) / 1e6:.1f} MB")
+
+
+def page_of(
+    files: Sequence[str],
+    given: "DataSection | None",
+    command: str,
+    update: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> bytes:
+    """The page of some files, with the images of the data given, or of those that the ledgers name."""
     from dualrs.report.attacked import Campaigns
     from dualrs.report.page import read_run, write_page
     from dualrs.version import __version__
@@ -67,18 +82,13 @@ def report(
             raise BadSetting("a page is made of votes, and there is no ledger among the files; give one")
         others, attacks = Campaigns.among([table.path for table in tables])
         reported = _named([table for table in tables if table.path in others])
-        with PassingBar(output.name) as bar:
-            runs = [
-                read_run(ledger, name, bar.update, {} if place else reported, attacks)
-                for place, (name, ledger) in enumerate(opened.items())
-            ]
+        runs = [
+            read_run(ledger, name, update, {} if place else reported, attacks)
+            for place, (name, ledger) in enumerate(opened.items())
+        ]
         attacks.demand_all_used()
-        given = data.given()
         pictures = [_pictures(run, given) for run in runs]
-    page = write_page(runs, pictures, command=this_command(), version=__version__).encode()
-    output.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(output, page)
-    print(f"wrote {output}, {len(page) / 1e6:.1f} MB")
+    return write_page(runs, pictures, command=command, version=__version__).encode()
 
 
 def figure(

@@ -18,6 +18,7 @@ GROUPS = {
         "compare",
         "tune",
         "report",
+        "watch",
         "figure",
         "board",
         "why",
