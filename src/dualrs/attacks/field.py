@@ -1,6 +1,6 @@
 """Field: the soft votes of a smoothed model's networks around images, with gradients; and its hard votes.
 
-Noise comes from a generator of the attack's own and is fresh at each call.
+Noise comes from a generator of the attack's own and is fresh at each call; so is what networks draw for themselves.
 """
 
 import math
@@ -11,6 +11,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from dualrs.models.denoise import Denoised
+from dualrs.models.randomness import FromGenerator
 from dualrs.schemes.aim import Aim, Move
 from dualrs.smoothed import SmoothedModel
 from dualrs.votes import Stage
@@ -93,7 +94,8 @@ class Field:
 
     def _answer(self, noisy: Tensor, stage: Stage, sigma: float) -> Tensor:
         self.forward += len(noisy)
-        return self._models[stage, sigma](noisy, sigma).float()
+        drawing = FromGenerator(self._generator, noisy.device)
+        return self._models[stage, sigma](noisy, sigma, drawing).float()
 
     @contextmanager
     def _past_denoisers(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ from dualrs.errors import BadModel, BadSetting, NonFiniteLogits
 from dualrs.jobs.model import Model
 from dualrs.jobs.recount import model_name
 from dualrs.policy import Target
+from dualrs.sampling.auxiliary import RANDOMNESS
 from dualrs.sampling.collect import Input
 from dualrs.sampling.noise import fresh_seed
 from dualrs.schemes import NEEDED, POLICY
@@ -89,6 +90,7 @@ def header_of(model: Model, dataset: Dataset, asked: Asked, earlier: Header | No
         dataset=dataset.name,
         dataset_fingerprint=dataset.fingerprint,
         noise=model.engine.noise,
+        randomness=RANDOMNESS if any(network.takes_randomness for network in model.models.values()) else "",
         votes=asked.votes,
         looks=asked.plan.looks if adaptive else (),
         target=str(asked.target) if adaptive else "",

@@ -8,6 +8,7 @@ from dualrs.errors import BadSetting, ForeignLedger
 from dualrs.jobs.model import Model
 from dualrs.jobs.opening import answers_of, fingerprints
 from dualrs.jobs.recount import recount
+from dualrs.sampling.auxiliary import RANDOMNESS
 from dualrs.sampling.collect import Report
 from dualrs.sampling.noise import FIRST_NOISE, NOISE, SHARED
 from dualrs.storage.header import Header
@@ -41,6 +42,8 @@ def redraw(model: Model, dataset: Dataset, ledger: Ledger, count: int, *, report
     header, engine = ledger.header, model.engine
     if header.noise.removesuffix(SHARED) not in (NOISE, FIRST_NOISE):
         raise ForeignLedger(f"the noise of {ledger.path} is {header.noise}, which this dualrs does not draw")
+    if header.randomness not in ("", RANDOMNESS):
+        raise ForeignLedger(f"networks of {ledger.path} drew from {header.randomness}, which this dualrs does not draw")
     demand_data(dataset, ledger)
     if engine.dtype != header.dtype:
         raise ForeignLedger(f"{ledger.path} was voted in {header.dtype}, and the networks run in {engine.dtype}")

@@ -42,7 +42,9 @@ def reusable(
         old.trust_header()
         if old.header.scheme.purpose is not header.scheme.purpose:
             raise ForeignLedger(f"{reuse} holds {old.header.contents}, which {header.contents} cannot be made from")
-        if differences := old.header.differences(header, apart_from=_FREE_TO_DIFFER):
+        # Where one of the two has no network that draws, none that draws is in both.
+        drawing = ("randomness",) if "" in (old.header.randomness, header.randomness) else ()
+        if differences := old.header.differences(header, apart_from=(*_FREE_TO_DIFFER, *drawing)):
             raise ForeignLedger(
                 f"no votes of {reuse} can be reused: {'; '.join(differences)}. Take the same settings, or start afresh"
             )

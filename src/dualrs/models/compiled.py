@@ -3,15 +3,16 @@
 from torch import nn
 
 from dualrs.models.denoise import Behind
-from dualrs.models.noisy import COMPILERS
+from dualrs.models.noisy import COMPILERS, takes_randomness
 
 
 def compile_parts(module: nn.Module) -> None:
     """Have torch compile a module at its first call, in place: it keeps its class, its parts and its weights.
 
-    What stands behind a denoiser is compiled apart from it, because models that vote together share one.
+    What stands behind a denoiser is compiled apart from it, because models that vote together share one. Of a module
+    that draws numbers of its own the parts are compiled, because torch cannot compile the drawing.
     """
-    if isinstance(module, Behind):
+    if isinstance(module, Behind) or takes_randomness(module):
         for part in module.children():
             compile_parts(part)
     else:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dualrs.models.denoise import OnLogits, Sigma
+from dualrs.models.randomness import Randomness
 
 
 class ConfidenceBins(OnLogits):
@@ -25,7 +26,7 @@ class ConfidenceBins(OnLogits):
         super().__init__(network, "classifier")
         self.register_buffer("confidences", torch.tensor(confidences))
 
-    def answer(self, begun: Tensor, sigma: Sigma) -> Tensor:
+    def answer(self, begun: Tensor, sigma: Sigma, randomness: Randomness | None = None) -> Tensor:
         """Logits, shape (batch, classes * bins): the log-probability of the class, and what each bin has for it."""
         log_p = begun.float().log_softmax(dim=1)
         sure = log_p.exp().amax(dim=1, keepdim=True)

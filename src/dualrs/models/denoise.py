@@ -7,11 +7,14 @@ smoothing).
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
 
-from dualrs.models.noisy import NoisyModel, class_names, takes_sigma
+from dualrs.models.noisy import NoisyModel, class_names, takes_randomness, takes_sigma
+from dualrs.models.randomness import Randomness
 
 Sigma = float | Tensor  # of the whole batch, or one per image with shape (batch,)
 
@@ -64,23 +67,28 @@ class Behind(nn.Module):
         """The module in front."""
         raise NotImplementedError
 
-    def begin(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+    @property
+    def takes_randomness(self) -> bool:
+        """Whether one of its parts draws numbers of its own."""
+        return any(takes_randomness(part) for part in self.children())
+
+    def begin(self, noisy: Tensor, sigma: Sigma, randomness: Randomness | None = None) -> Tensor:
         """Run the front."""
         raise NotImplementedError
 
-    def answer(self, begun: Tensor, sigma: Sigma) -> Tensor:
+    def answer(self, begun: Tensor, sigma: Sigma, randomness: Randomness | None = None) -> Tensor:
         """Logits from what the front made."""
         raise NotImplementedError
 
-    def forward(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+    def forward(self, noisy: Tensor, sigma: Sigma, randomness: Randomness | None = None) -> Tensor:
         """Logits, front and all."""
-        return self.answer(self.begin(noisy, sigma), sigma)
+        return self.answer(self.begin(noisy, sigma, randomness), sigma, randomness)
 
 
 class Denoised(Behind):
     """A network behind a denoiser, as one module that dualrs can smooth.
 
-    The head is told the sigma too if its forward has a parameter of that name.
+    The head is told the sigma too if its forward has a parameter of that name. Either may draw numbers of its own.
     """
 
     def __init__(self, denoiser: nn.Module, head: nn.Module) -> None:
@@ -88,6 +96,7 @@ class Denoised(Behind):
         self.denoiser = denoiser
         self.head = head
         self._head_takes_sigma = takes_sigma(head)
+        self._denoiser_draws, self._head_draws = takes_randomness(denoiser), takes_randomness(head)
         self.training = denoiser.training or head.training
 
     @property
@@ -105,15 +114,20 @@ class Denoised(Behind):
         """The denoiser."""
         return self.denoiser
 
-    def begin(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+    def begin(self, noisy: Tensor, sigma: Sigma, randomness: Randomness | None = None) -> Tensor:
         """The denoised images."""
-        noiseless = not isinstance(sigma, Tensor) and sigma == 0  # nothing to take off
-        clean: Tensor = noisy if noiseless else self.denoiser(noisy, sigma)
+        if not isinstance(sigma, Tensor) and sigma == 0:  # nothing to take off
+            return noisy
+        drawing = {"randomness": randomness} if self._denoiser_draws else {}
+        clean: Tensor = self.denoiser(noisy, sigma, **drawing)
         return clean
 
-    def answer(self, begun: Tensor, sigma: Sigma) -> Tensor:
+    def answer(self, begun: Tensor, sigma: Sigma, randomness: Randomness | None = None) -> Tensor:
         """Logits of the head on images that the denoiser has seen."""
-        logits: Tensor = self.head(begun, sigma=sigma) if self._head_takes_sigma else self.head(begun)
+        told: dict[str, Any] = {"sigma": sigma} if self._head_takes_sigma else {}
+        if self._head_draws:
+            told["randomness"] = randomness
+        logits: Tensor = self.head(begun, **told)
         return logits
 
 
@@ -136,26 +150,35 @@ class OnLogits(Behind):
         """The network."""
         return self.network
 
-    def begin(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+    def begin(self, noisy: Tensor, sigma: Sigma, randomness: Randomness | None = None) -> Tensor:
         """Its logits."""
-        return self._voter(noisy, sigma)
+        return self._voter(noisy, sigma, randomness)
 
 
-def answer_together(models: Sequence[NoisyModel], noisy: Tensor, sigma: float) -> list[Tensor]:
-    """Logits of several models on the same noisy images; what some of them have in front works once for all."""
+def answer_together(
+    models: Sequence[NoisyModel], noisy: Tensor, sigma: float, randomness: Randomness | None = None
+) -> list[Tensor]:
+    """Logits of several models on the same noisy images; what some of them have in front works once for all.
+
+    Each draws from ``randomness`` what it would draw if it were alone: what stands behind a front goes on where that
+    has left off.
+    """
     if len(models) == 1:
-        return [models[0](noisy, sigma)]
-    made: dict[nn.Module, Tensor] = {}
+        return [models[0](noisy, sigma, randomness)]
+    made: dict[nn.Module, tuple[Tensor, Randomness | None]] = {}
 
-    def of(module: nn.Module, run: Callable[[], Tensor]) -> Tensor:
+    def of(module: nn.Module, run: Callable[[Randomness | None], Tensor]) -> tuple[Tensor, Randomness | None]:
         if module not in made:
             if isinstance(module, Behind):
-                made[module] = module.answer(of(module.front, lambda: module.begin(noisy, sigma)), sigma)
+                begun, left = of(module.front, partial(module.begin, noisy, sigma))
+                left = copy(left)
+                made[module] = module.answer(begun, sigma, left), left
             else:
-                made[module] = run()
+                left = copy(randomness)
+                made[module] = run(left), left
         return made[module]
 
-    return [model.checked(of(model.module, partial(model, noisy, sigma)), len(noisy)) for model in models]
+    return [model.checked(of(model.module, partial(model, noisy, sigma))[0], len(noisy)) for model in models]
 
 
 def per_image(sigma: Sigma, images: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from dualrs.errors import BadSetting
 from dualrs.models.denoise import OnLogits, Sigma
+from dualrs.models.randomness import Randomness
 
 
 class EntropyBins(OnLogits):
@@ -28,7 +29,7 @@ class EntropyBins(OnLogits):
             raise BadSetting(f"thresholds of an entropy must be positive and rising, got {list(thresholds)}")
         self.register_buffer("thresholds", torch.tensor(thresholds))
 
-    def answer(self, begun: Tensor, sigma: Sigma) -> Tensor:
+    def answer(self, begun: Tensor, sigma: Sigma, randomness: Randomness | None = None) -> Tensor:
         """Logits, shape (batch, thresholds + 1): sums of what the entropy exceeds each threshold by."""
         log_p = begun.float().log_softmax(dim=1)
         entropy = -(log_p.exp() * log_p).sum(dim=1, keepdim=True)

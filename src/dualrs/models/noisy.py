@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from dualrs.errors import BadModel, DualrsError, TrainingMode, first_line
 from dualrs.models.hardware import DTYPES, is_out_of_memory
+from dualrs.models.randomness import Randomness
 
 COMPILERS = ("torch._dynamo", "torch._inductor")  # modules whose errors are no fault of a network
 
@@ -27,7 +28,10 @@ _NO_NAME = r"LABEL_\d+"  # what transformers calls a class that nobody has named
 
 @dataclass(frozen=True)
 class NoisyModel:
-    """A module under a name, called with the sigma of the noise if its forward has a parameter ``sigma``."""
+    """A module under a name, called with what its forward has parameters for.
+
+    That is ``sigma``, of the noise, and ``randomness`` of its own.
+    """
 
     name: str
     module: nn.Module
@@ -58,8 +62,13 @@ class NoisyModel:
         """Whether forward has a parameter named ``sigma``."""
         return takes_sigma(self.module)
 
+    @cached_property
+    def takes_randomness(self) -> bool:
+        """Whether it draws numbers of its own."""
+        return takes_randomness(self.module)
+
     def key(self, sigma: float) -> tuple[nn.Module, float | None]:
-        """What decides the answer to a noisy image: the module, and the sigma only if it is told."""
+        """What decides the answer to a noisy image and to a draw: the module, and the sigma only if it is told."""
         return self.module, sigma if self.takes_sigma else None
 
     @property
@@ -68,9 +77,12 @@ class NoisyModel:
         tensors = (*self.module.parameters(), *self.module.buffers())
         return tensors[0].device if tensors else torch.device("cpu")
 
-    def __call__(self, noisy: Tensor, sigma: float | Tensor) -> Tensor:
+    def __call__(self, noisy: Tensor, sigma: float | Tensor, randomness: Randomness | None = None) -> Tensor:
         """Logits of a batch, shape (batch, answers)."""
-        return self.checked(self.module(noisy, sigma=sigma) if self.takes_sigma else self.module(noisy), len(noisy))
+        told: dict[str, Any] = {"sigma": sigma} if self.takes_sigma else {}
+        if self.takes_randomness:
+            told["randomness"] = randomness
+        return self.checked(self.module(noisy, **told), len(noisy))
 
     def checked(self, logits: object, images: int) -> Tensor:
         """What the module returned for so many images, if it is a table of logits."""
@@ -143,8 +155,21 @@ def class_names(module: nn.Module) -> tuple[str, ...]:
 
 def takes_sigma(module: nn.Module) -> bool:
     """Whether a module's forward has a parameter named ``sigma``."""
+    return _has_parameter(module, "sigma")
+
+
+def takes_randomness(module: nn.Module) -> bool:
+    """Whether a module draws numbers of its own: its forward has a parameter named ``randomness``.
+
+    One that passes it on to its parts has an attribute ``takes_randomness``, which says whether one of them draws.
+    """
+    told = getattr(getattr(module, "_orig_mod", module), "takes_randomness", None)
+    return _has_parameter(module, "randomness") if told is None else bool(told)
+
+
+def _has_parameter(module: nn.Module, name: str) -> bool:
     inner = getattr(module, "_orig_mod", module)  # torch.compile hides the signature
-    return "sigma" in inspect.signature(inner.forward).parameters
+    return name in inspect.signature(inner.forward).parameters
 
 
 def fingerprint(module: nn.Module) -> str:

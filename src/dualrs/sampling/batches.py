@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dualrs.data.images import Pixels
+from dualrs.sampling.auxiliary import Vote, votes_of
 from dualrs.sampling.lanes import Run
 from dualrs.sampling.noise import Int16s, NoiseSource, draw_block
 from dualrs.votes import BLOCK, Purpose, Stream, Unit
@@ -73,3 +74,8 @@ def noisy_copies(pixels: Pixels, stream: Stream, count: int) -> Int16s:
     """Noisy copies to try networks on, under an address that no vote has."""
     blocks = [draw_block(_TRIAL, "", pixels, stream, b) for b in range(math.ceil(count / BLOCK))]
     return np.concatenate(blocks)[:count] + pixels.reshape(-1).astype(np.int16)
+
+
+def trial_votes(pixels: Pixels, stream: Stream, count: int) -> list[Vote]:
+    """What networks draw from where they are tried on such copies."""
+    return votes_of(_TRIAL, "", pixels, stream, 0, count)

@@ -4,7 +4,8 @@ Enters: engines, the members of a panel, and a `Work` that asks them for units o
 
 A batch takes what a lane holds, from as many inputs, sigmas and stages as needed; new inputs are begun only when no
 lane can fill a batch. Every batch has one fixed shape, the last one padded, because kernels may round differently for
-another shape. Noise is addressed (see `noise`), so votes do not depend on any of this. Threads draw it while the
+another shape. Noise is addressed (see `noise`), and so is what
+networks draw for themselves (see `auxiliary`): votes do not depend on any of this. Threads draw it while the
 network runs on an earlier batch. On the CPU no input is begun for the sake of that: those begun come to an end sooner.
 """
 
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 
 from dualrs.errors import BadSetting, NonFiniteLogits
 from dualrs.models.denoise import answer_together
+from dualrs.models.randomness import Randomness
+from dualrs.sampling.auxiliary import VoteRandomness, votes_of
 from dualrs.sampling.batches import NoiseRows, Piece
 from dualrs.sampling.lanes import Lane, Lanes, Order, Run
 from dualrs.sampling.machine import Machine
@@ -59,7 +62,7 @@ def count(panel: Sequence["Engine"], work: Work, source: NoiseSource) -> None:
                 lane, runs, pieces = ahead.popleft()
                 rows, shape = noise.fill(pieces), pieces[0].image.shape
                 began = time.perf_counter()
-                answers = _answers(machine, lane, runs, rows, shape)
+                answers = _answers(machine, lane, runs, rows, shape, _randomness(machine, lane, runs, work, source))
                 for order in _finished(runs, answers, time.perf_counter() - began):
                     for ballot in order.ballots:
                         lanes.add(work.deliver(ballot.request, ballot.counts, order.seconds / len(order.ballots)))
@@ -95,13 +98,31 @@ def _next_lane(lanes: Lanes, work: Work, machine: Machine, *, under_way: bool) -
     return full if full or under_way else lanes.fullest(1)
 
 
+def _randomness(
+    machine: Machine, lane: Lane, runs: Sequence[Run], work: Work, source: NoiseSource
+) -> Randomness | None:
+    """What the lane's networks draw from, if one does: of each vote its own; the padding repeats the first."""
+    if not any(model.takes_randomness for model in lane.models):
+        return None
+    votes = []
+    for run in runs:
+        name, stream = run.order.unit.input_id, run.order.unit.stream
+        votes += votes_of(source, name, work.pixels(name), stream, run.first, run.last)
+    return VoteRandomness(votes + votes[:1] * (machine.batch_size - len(votes)), machine.device)
+
+
 def _answers(
-    machine: Machine, lane: Lane, runs: Sequence[Run], rows: Int16s, shape: tuple[int, ...]
+    machine: Machine,
+    lane: Lane,
+    runs: Sequence[Run],
+    rows: Int16s,
+    shape: tuple[int, ...],
+    randomness: Randomness | None,
 ) -> list[NDArray[np.int64]]:
     """What each of the lane's networks answers to each row of a batch; an error names the inputs it is about."""
     try:
         with machine.settled():
-            tables = answer_together(lane.models, machine.images(rows, shape), lane.sigma)
+            tables = answer_together(lane.models, machine.images(rows, shape), lane.sigma, randomness)
             for model, logits in zip(lane.models, tables, strict=True):
                 check_finite(logits, model.name)
             return [logits.argmax(dim=1).cpu().numpy() for logits in tables]

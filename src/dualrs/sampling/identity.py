@@ -11,7 +11,8 @@ import numpy as np
 
 from dualrs.data.images import Pixels
 from dualrs.models.noisy import NoisyModel
-from dualrs.sampling.batches import noisy_copies
+from dualrs.sampling.auxiliary import Vote, VoteRandomness
+from dualrs.sampling.batches import noisy_copies, trial_votes
 from dualrs.sampling.machine import Machine
 from dualrs.sampling.noise import Int16s
 from dualrs.sampling.work import Slot
@@ -31,9 +32,11 @@ def identify(machine: Machine, models: Mapping[Slot, NoisyModel], first: Pixels)
     found = {}
     for (stage, sigma), model in models.items():
         digest = hashlib.blake2b(digest_size=16)
-        for rows, count in trial_batches(first, Stream(stage, Part.SELECTION, sigma), machine.batch_size):
+        for rows, votes in trial_batches(first, Stream(stage, Part.SELECTION, sigma), machine.batch_size):
+            padding = votes[:1] * (machine.batch_size - len(votes))
             with machine.settled():
-                logits = model(machine.images(rows, first.shape), sigma)[:count]
+                drawing = VoteRandomness(votes + padding, machine.device)
+                logits = model(machine.images(rows, first.shape), sigma, drawing)[: len(votes)]
                 answers = logits.argmax(dim=1).where(logits.isfinite().all(dim=1), -1)
             digest.update(answers.cpu().numpy().astype("<i8").tobytes())
         found[stage, sigma] = digest.hexdigest()
@@ -51,10 +54,12 @@ def trial_images(first: Pixels) -> list[Pixels]:
     return [(ramp % 256).astype(np.uint8), squares.astype(np.uint8), random, first]
 
 
-def trial_batches(first: Pixels, stream: Stream, batch_size: int) -> Iterator[tuple[Int16s, int]]:
-    """Noisy copies in batches of one shape, (batch size, pixels), and how many of each batch are no padding."""
-    rows = np.concatenate([noisy_copies(image, stream, COPIES) for image in trial_images(first)])
+def trial_batches(first: Pixels, stream: Stream, batch_size: int) -> Iterator[tuple[Int16s, list[Vote]]]:
+    """Noisy copies in batches of one shape, (batch size, pixels), and what the copies draw from that are no padding."""
+    images = trial_images(first)
+    rows = np.concatenate([noisy_copies(image, stream, COPIES) for image in images])
+    votes = [vote for image in images for vote in trial_votes(image, stream, COPIES)]
     for start in range(0, len(rows), batch_size):
         batch = rows[start : start + batch_size]
         padding = np.broadcast_to(batch[:1], (batch_size - len(batch), rows.shape[1]))
-        yield np.concatenate([batch, padding]), len(batch)
+        yield np.concatenate([batch, padding]), votes[start : start + batch_size]

@@ -79,12 +79,18 @@ def draw_block(source: NoiseSource, input_id: str, image: Pixels, stream: Stream
     """Integer noise for the copies of one block, shape (BLOCK, pixels); none at sigma 0."""
     if stream.sigma == 0:
         return np.broadcast_to(np.int16(0), (BLOCK, image.size))
-    address = source.address(input_id, image, stream)
-    key = np.frombuffer(hashlib.blake2b(address.encode(), digest_size=16).digest(), dtype="<u8")
-    philox = np.random.Philox(key=key, counter=[0, 0, 0, block])
-    table = _table(stream.sigma)
+    philox = np.random.Philox(key=key_of(source.address(input_id, image, stream)), counter=[0, 0, 0, block])
+    return draw_integers(philox, stream.sigma, BLOCK * image.size).reshape(BLOCK, image.size)
 
-    size = BLOCK * image.size
+
+def key_of(address: str) -> NDArray[np.uint64]:
+    """The key of a generator for an address, shape (2,)."""
+    return np.frombuffer(hashlib.blake2b(address.encode(), digest_size=16).digest(), dtype="<u8")
+
+
+def draw_integers(philox: np.random.Philox, sigma: float, size: int) -> Int16s:
+    """So many numbers round(255 * d), d ~ N(0, sigma^2), from a generator."""
+    table = _table(sigma)
     guide = philox.random_raw(-(-size // 4)).astype("<u8", copy=False).view("<u2")[:size]
     noise = np.empty(size, dtype=np.int16)
     for start in range(0, size, _CHUNK):
@@ -98,7 +104,7 @@ def draw_block(source: NoiseSource, input_id: str, image: Pixels, stream: Stream
     noise[open_] = place + (uniform >= table.cdf[place]) - table.largest
     far = np.flatnonzero(table.several[cells])
     noise[open_[far]] = np.searchsorted(table.cdf, uniform[far], side="right") - table.largest
-    return noise.reshape(BLOCK, image.size)
+    return noise
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ that fits all of them.
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,7 +17,8 @@ from dualrs.errors import BadModel, BatchDependent, NonDeterministic, NonFiniteL
 from dualrs.models.compiled import is_compilers
 from dualrs.models.hardware import DTYPES, is_out_of_memory
 from dualrs.models.noisy import NoisyModel, answering
-from dualrs.sampling.batches import noisy_copies
+from dualrs.sampling.auxiliary import Vote, VoteRandomness
+from dualrs.sampling.batches import noisy_copies, trial_votes
 from dualrs.sampling.machine import Machine, on_threads
 from dualrs.sampling.work import Slot
 from dualrs.votes import Part, Stage, Stream
@@ -50,11 +52,13 @@ def _one_thread_will_do(machine: Machine, model: NoisyModel, sigma: float, stage
 
     On a machine with other work they lose much more: each waits until all have had their turn.
     """
-    noisy = machine.images(noisy_copies(pixels, Stream(stage, Part.SELECTION, sigma), machine.batch_size), pixels.shape)
+    stream = Stream(stage, Part.SELECTION, sigma)
+    noisy = machine.images(noisy_copies(pixels, stream, machine.batch_size), pixels.shape)
+    votes = trial_votes(pixels, stream, machine.batch_size)
 
     def seconds() -> float:
         began = time.perf_counter()
-        model(noisy, sigma)
+        model(noisy, sigma, VoteRandomness(votes, noisy.device))
         return time.perf_counter() - began
 
     with machine.inference():
@@ -66,11 +70,13 @@ def _one_thread_will_do(machine: Machine, model: NoisyModel, sigma: float, stage
 def _fit(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> int:
     stage, sigma = slot
     while True:
-        rows = noisy_copies(pixels, Stream(stage, Part.SELECTION, sigma), machine.batch_size)
+        stream = Stream(stage, Part.SELECTION, sigma)
+        rows = noisy_copies(pixels, stream, machine.batch_size)
+        votes = trial_votes(pixels, stream, 2 * machine.batch_size)  # of the copies, and as many others
         try:
             noisy = machine.images(rows, pixels.shape)
             with machine.inference(), answering(model.name, model.module, noisy):
-                return check_behaviour(model, noisy, sigma, DTYPES[machine.dtype])
+                return check_behaviour(model, noisy, sigma, DTYPES[machine.dtype], votes)
         except (RuntimeError, MemoryError) as error:
             if machine.compile and is_compilers(error):
                 machine.do_without_compiler(model.name, error)
@@ -94,28 +100,42 @@ def check_finite(logits: Tensor, name: str) -> None:
         )
 
 
-def check_behaviour(model: NoisyModel, noisy: Tensor, sigma: float, dtype: torch.dtype) -> int:
+def check_behaviour(
+    model: NoisyModel, noisy: Tensor, sigma: float, dtype: torch.dtype, votes: Sequence[Vote]
+) -> int:
     """Run a batch, then its first half in other places among other images; return the number of answers.
 
-    Refuses networks whose answer to an image depends on its company or changes from call to call.
+    Refuses networks whose answer to an image depends on its company or changes from call to call. A network that draws
+    numbers of its own has to answer alike if it draws alike, whatever its company draws: image i draws from ``votes[i]``,
+    and other images from the second half of them.
     """
-    logits = model(noisy, sigma)
+
+    def run(images: Tensor, drawing: Sequence[Vote]) -> Tensor:
+        return model(images, sigma, VoteRandomness(drawing, images.device))
+
+    own, foreign = votes[: len(noisy)], votes[len(noisy) :]
+    logits = run(noisy, own)
     check_finite(logits, model.name)
     half = max(1, len(noisy) // 2)
     others = 1 - noisy[half:]
-    moved = model(torch.cat([others, noisy[:half]]), sigma)[len(others) :]
+    moved = run(torch.cat([others, noisy[:half]]), [*foreign[half:], *own[:half]])[len(others) :]
     allowed = _TOLERANCE[dtype]
     if not _gap(logits[:half], moved) <= allowed:  # NaN is no small gap
         # Either cause shows here; running the very same batch again tells them apart.
-        if not _gap(model(noisy, sigma), logits) <= allowed:
+        if not _gap(run(noisy, own), logits) <= allowed:
             raise NonDeterministic(
-                f"the {model.name} gives different logits for the same batch: remove random layers "
-                "(dropout, sampling) from its forward"
+                f"the {model.name} gives different logits for the same batch and the same randomness: it may draw "
+                "numbers from the randomness that it is given, and from nothing else"
+                if model.takes_randomness
+                else f"the {model.name} gives different logits for the same batch: remove random layers (dropout, "
+                "sampling) from its forward, or have them draw from a parameter called randomness (docs/your-model.md)"
             )
+        _check_own_draws(model, logits, own, foreign, partial(run, noisy), allowed)
         raise BatchDependent(
             f"the {model.name}'s logits for an image change with the other images of its batch: it uses batch "
             "statistics; every image must be answered by itself"
         )
+    _check_own_draws(model, logits, own, foreign, partial(run, noisy), allowed)
     if not torch.equal(logits[:half], moved):
         warnings.warn(
             RoundingDependent(
@@ -125,6 +145,31 @@ def check_behaviour(model: NoisyModel, noisy: Tensor, sigma: float, dtype: torch
             stacklevel=2,
         )
     return int(logits.shape[1])
+
+
+def _check_own_draws(
+    model: NoisyModel,
+    logits: Tensor,
+    own: Sequence[Vote],
+    foreign: Sequence[Vote],
+    run: Callable[[Sequence[Vote]], Tensor],
+    allowed: float,
+) -> None:
+    """Refuse a network whose answer to an image changes if other images, every second one about, draw otherwise.
+
+    Which of them is random: images that share what they draw by a pattern, such as pairs, would else change together.
+    """
+    if not model.takes_randomness:
+        return
+    changed = torch.rand(len(own), generator=torch.Generator().manual_seed(0)) < 0.5
+    for other in (changed, ~changed):
+        drawing = [theirs if new else ours for ours, theirs, new in zip(own, foreign, other.tolist(), strict=True)]
+        kept = (~other).to(logits.device)
+        if bool(kept.any()) and not _gap(logits[kept], run(drawing)[kept]) <= allowed:
+            raise BatchDependent(
+                f"the {model.name}'s logits for an image change with what other images of its batch draw: votes would "
+                "not be independent; every image may use its own row of the randomness only"
+            )
 
 
 def _gap(a: Tensor, b: Tensor) -> float:

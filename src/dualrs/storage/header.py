@@ -24,7 +24,7 @@ FORMATS = (1, 2)  # that can be read; format 1 lists no inputs, names no scheme,
 # Fields that came later, and what they are where a ledger lacks them.
 LATER: Mapping[str, object] = {
     "votes": NEEDED, "looks": (), "target": "", "policy": "", "identity": {}, "tuned": {}, "class_names": (),
-    "earlier": {},
+    "earlier": {}, "randomness": "",
 }  # fmt: skip
 LATER_OF_SCHEMES: Mapping[str, object] = {"confidences": ()}
 MOST_CLASSES = 1 << 20  # counts of votes have a column for each
@@ -54,6 +54,7 @@ class Header:
     dataset: str
     dataset_fingerprint: str
     noise: str  # name and version of the noise stream
+    randomness: str = ""  # likewise of the auxiliary stream, where a network draws numbers of its own
     votes: str = NEEDED  # or ALL
     looks: tuple[int, ...] = ()  # of an adaptive run: the numbers of votes at which it may stop
     target: str = ""  # of an adaptive run: what its radii are wanted for

@@ -1,0 +1,81 @@
+"""The auxiliary stream: numbers that a network draws for itself, addressed by the vote that it draws them for.
+
+Enters: votes, by the address of their noise and their number. Leaves: `Randomness` of a batch, row by row.
+
+*Addressed*, as the noise is (see `noise`): what a vote draws depends on its address alone, never on the place in a
+batch, on other votes, the shard, or what was drawn before. The name of the stream stands before the address of the
+noise in what is hashed to the key, so it shares no state with the noise; the number of the vote is the top word of the
+counter and the number of the draw the next one, so no two votes share a state, and no two draws of a vote.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dualrs.data.images import LEVELS, Pixels
+from dualrs.errors import BadModel
+from dualrs.sampling.noise import NoiseSource, draw_integers, key_of
+from dualrs.votes import Stream
+
+RANDOMNESS = "auxiliary philox-4x64 1"  # named in the ledger of every run whose networks draw: see `noise.NOISE`
+
+_SIGMA = 2.0  # normal numbers are drawn as integer noise of this sigma, so in steps of 1 / 510
+_UNIFORM_BITS = 24  # of a float32
+
+
+class Vote(NamedTuple):
+    """What a vote draws from: the key of its stream on its input, and its number there."""
+
+    key: NDArray[np.uint64]
+    number: int
+
+
+def votes_of(
+    source: NoiseSource, input_id: str, image: Pixels, stream: Stream, first: int, last: int
+) -> list[Vote]:
+    """Votes number ``first`` to ``last`` (exclusive) of a stream on an input."""
+    key = key_of(f"{RANDOMNESS}\0{source.address(input_id, image, stream)}")
+    return [Vote(key, number) for number in range(first, last)]
+
+
+class VoteRandomness:
+    """The `Randomness` of a batch: row i is drawn from vote i, and from nothing else."""
+
+    def __init__(self, votes: Sequence[Vote], device: torch.device) -> None:
+        self._votes, self._device, self._draws = votes, device, 0
+
+    def rand(self, *size: int) -> Tensor:
+        """Uniform numbers in [0, 1): multiples of 2^-24."""
+        rows = np.empty((len(self._votes), self._per_vote(size)), dtype=np.float32)
+        for row, philox in zip(rows, self._generators(), strict=True):
+            words = philox.random_raw(-(-len(row) // 2)).astype("<u8", copy=False).view("<u4")[: len(row)]
+            np.multiply(words >> (32 - _UNIFORM_BITS), 2.0**-_UNIFORM_BITS, out=row, casting="same_kind")
+        return self._given(rows, size)
+
+    def randn(self, *size: int) -> Tensor:
+        """Standard normal numbers, rounded to multiples of 1 / 510."""
+        rows = np.empty((len(self._votes), self._per_vote(size)), dtype=np.float32)
+        for row, philox in zip(rows, self._generators(), strict=True):
+            row[:] = draw_integers(philox, _SIGMA, len(row))
+        rows /= np.float32(LEVELS * _SIGMA)
+        return self._given(rows, size)
+
+    def _per_vote(self, size: tuple[int, ...]) -> int:
+        """How many numbers each vote draws; refuses a size in which votes would share them."""
+        if not size or size[0] != len(self._votes):
+            raise BadModel(
+                f"a network draws numbers of size {size} for a batch of {len(self._votes)}: images may not share them. "
+                "Give the batch as the first dimension, as in randomness.randn(len(x), ...)"
+            )
+        return int(np.prod(size[1:]))
+
+    def _generators(self) -> "list[np.random.Philox]":
+        draw, self._draws = self._draws, self._draws + 1
+        return [np.random.Philox(key=vote.key, counter=[0, 0, draw, vote.number]) for vote in self._votes]
+
+    def _given(self, rows: NDArray[np.float32], size: tuple[int, ...]) -> Tensor:
+        return torch.from_numpy(rows).view(size).to(self._device)
