@@ -24,7 +24,8 @@ _network, _data, _votes, _engine, _workers = (
 DEVICE = "cpu, cuda or mps; by default a GPU if there is one. A run that goes on stays where it was."
 _REFERENCE = (
     "zoo:NAME, a file of weights or a hub's model (see `dualrs models`), or module:attribute or file.py:attribute, an "
-    "object or a function that makes it; 'DENOISER | NETWORK' puts a denoiser in front"
+    "object or a function that makes it; 'DENOISER | NETWORK' puts a denoiser in front, and 'diffsmooth' or "
+    "'densepure' may stand between the two"
 )
 
 

@@ -9,11 +9,10 @@ smoothing).
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from typing import Any
 
 from torch import Tensor, nn
 
-from dualrs.models.noisy import NoisyModel, class_names, takes_randomness, takes_sigma
+from dualrs.models.noisy import NoisyModel, Wants, class_names, takes_randomness
 from dualrs.models.randomness import Randomness
 
 Sigma = float | Tensor  # of the whole batch, or one per image with shape (batch,)
@@ -95,8 +94,7 @@ class Denoised(Behind):
         super().__init__()
         self.denoiser = denoiser
         self.head = head
-        self._head_takes_sigma = takes_sigma(head)
-        self._denoiser_draws, self._head_draws = takes_randomness(denoiser), takes_randomness(head)
+        self._head_wants, self._denoiser_draws = Wants.of(head), takes_randomness(denoiser)
         self.training = denoiser.training or head.training
 
     @property
@@ -124,10 +122,7 @@ class Denoised(Behind):
 
     def answer(self, begun: Tensor, sigma: Sigma, randomness: Randomness | None = None) -> Tensor:
         """Logits of the head on images that the denoiser has seen."""
-        told: dict[str, Any] = {"sigma": sigma} if self._head_takes_sigma else {}
-        if self._head_draws:
-            told["randomness"] = randomness
-        logits: Tensor = self.head(begun, **told)
+        logits: Tensor = self.head(begun, **self._head_wants.told(sigma, randomness))
         return logits
 
 

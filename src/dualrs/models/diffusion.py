@@ -75,7 +75,7 @@ class NoiseSchedule:
 
 
 class DiffusionDenoiser(nn.Module):
-    """A diffusers ``UNet2DModel`` as a denoiser. Of a network that also learned a variance, that half is ignored."""
+    """A diffusers ``UNet2DModel`` as a denoiser. In one step, a variance that it also learned plays no part."""
 
     ratios: Tensor  # noise over signal at each timestep, rising
 
@@ -104,16 +104,27 @@ class DiffusionDenoiser(nn.Module):
 
     def forward(self, noisy: Tensor, sigma: Sigma) -> Tensor:
         """Clean estimates, within [0, 1]."""
+        clean, _ = self.estimate(noisy * 2 - 1, self.first_step(noisy, sigma))
+        return (clean + 1) / 2
+
+    def first_step(self, noisy: Tensor, sigma: Sigma) -> Tensor:
+        """The timestep of noisy images: one, or one each."""
         channels, height, width = noisy.shape[1:]
         if channels != self.channels or height % self.multiple or width % self.multiple:
             raise BadImage(
                 f"this diffusion model takes images of {self.channels} channels with sides that are multiples of "
                 f"{self.multiple}; got {channels} x {height} x {width}"
             )
-        step = self.timestep(per_image(sigma, noisy).flatten())
+        return self.timestep(per_image(sigma, noisy).flatten())
+
+    def estimate(self, image: Tensor, step: Tensor) -> tuple[Tensor, Tensor | None]:
+        """What the model takes for the clean image, in its own units, and the variance that it learned, if it did.
+
+        The image is given divided by the signal that the timestep leaves of it. A variance is a number about -1 to 1,
+        which stands for the least and the most that a step can have.
+        """
         ratio = self.ratios[step].view(-1, 1, 1, 1)
         signal = ratio.square().add(1).rsqrt()  # sqrt(alpha_bar); signal * ratio is sqrt(1 - alpha_bar)
-        image = noisy * 2 - 1
         scale = self.schedule.timestep_scale
         answer = self.unet(signal * image, step if scale == 1 else step * scale).sample
         predicted: Tensor = answer[:, : self.channels].to(image)
@@ -124,7 +135,8 @@ class DiffusionDenoiser(nn.Module):
                 clean = signal.square() * image - signal * ratio * predicted
             case _:
                 clean = predicted
-        return (clean.clamp(-1, 1) + 1) / 2
+        learned = answer[:, self.channels :].to(image)
+        return clean.clamp(-1, 1), learned if learned.shape[1] else None
 
     def timestep(self, sigma: Tensor) -> Tensor:
         """The first timestep whose noise over signal is at least 2 sigma."""

@@ -27,11 +27,26 @@ _NO_NAME = r"LABEL_\d+"  # what transformers calls a class that nobody has named
 
 
 @dataclass(frozen=True)
-class NoisyModel:
-    """A module under a name, called with what its forward has parameters for.
+class Wants:
+    """What a module has parameters for besides images: the ``sigma`` of the noise, ``randomness`` of its own."""
 
-    That is ``sigma``, of the noise, and ``randomness`` of its own.
-    """
+    sigma: bool
+    randomness: bool
+
+    @classmethod
+    def of(cls, module: nn.Module) -> "Wants":
+        """What a module wants."""
+        return cls(takes_sigma(module), takes_randomness(module))
+
+    def told(self, sigma: float | Tensor, randomness: Randomness | None) -> dict[str, Any]:
+        """What it is told, of these."""
+        given = {"sigma": sigma, "randomness": randomness}
+        return {name: value for name, value in given.items() if getattr(self, name)}
+
+
+@dataclass(frozen=True)
+class NoisyModel:
+    """A module under a name, called with what its forward has parameters for."""
 
     name: str
     module: nn.Module
@@ -58,14 +73,19 @@ class NoisyModel:
         return class_names(self.module)
 
     @cached_property
+    def wants(self) -> Wants:
+        """What the module wants to be told."""
+        return Wants.of(self.module)
+
+    @property
     def takes_sigma(self) -> bool:
         """Whether forward has a parameter named ``sigma``."""
-        return takes_sigma(self.module)
+        return self.wants.sigma
 
-    @cached_property
+    @property
     def takes_randomness(self) -> bool:
         """Whether it draws numbers of its own."""
-        return takes_randomness(self.module)
+        return self.wants.randomness
 
     def key(self, sigma: float) -> tuple[nn.Module, float | None]:
         """What decides the answer to a noisy image and to a draw: the module, and the sigma only if it is told."""
@@ -79,10 +99,7 @@ class NoisyModel:
 
     def __call__(self, noisy: Tensor, sigma: float | Tensor, randomness: Randomness | None = None) -> Tensor:
         """Logits of a batch, shape (batch, answers)."""
-        told: dict[str, Any] = {"sigma": sigma} if self.takes_sigma else {}
-        if self.takes_randomness:
-            told["randomness"] = randomness
-        return self.checked(self.module(noisy, **told), len(noisy))
+        return self.checked(self.module(noisy, **self.wants.told(sigma, randomness)), len(noisy))
 
     def checked(self, logits: object, images: int) -> Tensor:
         """What the module returned for so many images, if it is a table of logits."""

@@ -3,6 +3,7 @@
     MAKER                       a network: zoo:NAME, weights, a hub's model, a Python object (see `sources`)
     MAKER < FILE.safetensors    the network that the maker makes, with the weights of a file
     DENOISER | NETWORK          a network behind a denoiser; each is of one of the two forms above
+    DENOISER | METHOD | NETWORK the same, with a method that has randomness of its own (see `between`)
 
 Enters: text. Leaves: its parts as a value, and from them the text again.
 """
@@ -11,25 +12,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dualrs.errors import BadRecipe
+from dualrs.models.between import Between, parse_between, spell_between
 from dualrs.models.sources import anchored_maker
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A network by name: what makes it, the file of its weights if they are not the maker's, the denoiser in front."""
+    """A network by name: what makes it, the file of its weights if they are not the maker's, the denoiser in front.
+
+    ``between`` the two there may be a method.
+    """
 
     maker: str
     weights: str | None = None
     front: "Reference | None" = None
+    between: Between | None = None
 
     @classmethod
     def parse(cls, text: str) -> "Reference":
         """The reference that a text writes down."""
         parts = [part.strip() for part in text.split("|")]
-        if len(parts) > 2 or not all(parts):
-            raise BadRecipe(f"{text!r} is neither one network nor DENOISER | NETWORK")
-        *front, network = (cls._one(part) for part in parts)
-        return replace(network, front=front[0]) if front else network
+        if len(parts) > 3 or not all(parts):
+            raise BadRecipe(f"{text!r} is neither one network nor DENOISER | NETWORK nor DENOISER | METHOD | NETWORK")
+        *front, network = parts
+        if not front:
+            return cls._one(network)
+        between = parse_between(front[1]) if len(front) > 1 else None
+        return replace(cls._one(network), front=cls._one(front[0]), between=between)
 
     @classmethod
     def _one(cls, part: str) -> "Reference":
@@ -38,12 +47,13 @@ class Reference:
 
     def __str__(self) -> str:
         network = self.maker if self.weights is None else f"{self.maker} < {self.weights}"
-        return network if self.front is None else f"{self.front} | {network}"
+        methods = () if self.between is None else (spell_between(self.between),)
+        return network if self.front is None else " | ".join((str(self.front), *methods, network))
 
     @property
     def bare(self) -> "Reference":
         """The network without the denoiser."""
-        return replace(self, front=None)
+        return replace(self, front=None, between=None)
 
     def behind(self, denoiser: "Reference | str | None") -> "Reference":
         """The network behind a denoiser, if one is given; one that has its own is refused."""
@@ -55,6 +65,7 @@ class Reference:
             anchored_maker(self.maker, folder),
             None if self.weights is None else str(folder / self.weights),
             None if self.front is None else self.front.anchored(folder),
+            self.between,
         )
 
 

@@ -58,7 +58,7 @@ class _Packing:
         """The same reference, with the files of weights that it names copied into the folder."""
         reference = Reference.parse(text)
         front = None if reference.front is None else self._part(reference.front, "denoiser")
-        return str(self._part(reference.bare, role).behind(front))
+        return str(replace(self._part(reference.bare, role), front=front, between=reference.between))
 
     def _part(self, part: Reference, role: str) -> Reference:
         if part.weights is not None:

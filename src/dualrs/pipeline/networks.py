@@ -14,6 +14,7 @@ from torch import nn
 from dualrs.errors import BadRecipe
 from dualrs.models import zoo
 from dualrs.models.architectures import known
+from dualrs.models.between import Between, spell_between
 from dualrs.models.card import Architecture, Card
 from dualrs.models.denoise import Denoised
 from dualrs.models.named import remember
@@ -34,7 +35,8 @@ class Networks:
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or Path.cwd()
         self._opened: dict[Reference, nn.Module] = {}
-        self._joined: dict[tuple[nn.Module, nn.Module], Denoised] = {}
+        self._fronts: dict[tuple[nn.Module, Between], nn.Module] = {}
+        self._joined: dict[tuple[nn.Module, Between | None, nn.Module], nn.Module] = {}
         self._known: dict[tuple[type, str], nn.Module] = {}  # by what they are, wherever they come from
 
     def __call__(self, reference: Reference | str) -> nn.Module:
@@ -47,10 +49,22 @@ class Networks:
             front, network = self._open(reference.front), self._open(reference.bare)
             _demand_module(reference.front, front)
             _demand_module(reference.bare, network)
-            found = self._joined.setdefault((front, network), Denoised(front, network))
+            found = self._join(front, reference.between, network)
         if isinstance(found, nn.Module):
             remember(found, str(reference.anchored(self._folder)))
         return found
+
+    def _join(self, denoiser: nn.Module, between: Between | None, network: nn.Module) -> nn.Module:
+        """A network behind a denoiser, by a method if there is one; what was joined before is joined once."""
+        if (denoiser, between, network) not in self._joined:
+            if between is None:
+                joined: nn.Module = Denoised(denoiser, network)
+            else:
+                if (denoiser, between) not in self._fronts:
+                    self._fronts[denoiser, between] = between.front(denoiser)
+                joined = between.join(self._fronts[denoiser, between], network)
+            self._joined[denoiser, between, network] = joined
+        return self._joined[denoiser, between, network]
 
     def classifier(self, single: str | None, experts: Mapping[Any, str] | None) -> nn.Module | dict[float, nn.Module]:
         """The classifier, or the expert of each sigma, whichever is named; a command line has sigmas as text."""
@@ -74,6 +88,11 @@ class Networks:
         return Trainee(architecture_of(reference), self(reference.bare), self._front(reference))
 
     def _front(self, reference: Reference) -> nn.Module | None:
+        if reference.between is not None:
+            raise BadRecipe(
+                f"a network is trained behind a denoiser alone, as in '{reference.front} | {reference.bare}'; put "
+                f"{spell_between(reference.between)} between them when you certify"
+            )
         return None if reference.front is None else self(reference.front)
 
     def _open(self, reference: Reference) -> nn.Module:
@@ -99,7 +118,8 @@ class Networks:
 def load(reference: str) -> nn.Module:
     """A network by any name that the command line knows: zoo:NAME, a file of weights, a hub's model, net.py:attribute.
 
-    ``DENOISER | NETWORK`` puts a denoiser in front. Paths start at the working folder.
+    ``DENOISER | NETWORK`` puts a denoiser in front; ``diffsmooth`` or ``densepure`` may stand between the two. Paths
+    start at the working folder.
     """
     return Networks()(reference)
 

@@ -34,9 +34,7 @@ class Vote(NamedTuple):
     number: int
 
 
-def votes_of(
-    source: NoiseSource, input_id: str, image: Pixels, stream: Stream, first: int, last: int
-) -> list[Vote]:
+def votes_of(source: NoiseSource, input_id: str, image: Pixels, stream: Stream, first: int, last: int) -> list[Vote]:
     """Votes number ``first`` to ``last`` (exclusive) of a stream on an input."""
     key = key_of(f"{RANDOMNESS}\0{source.address(input_id, image, stream)}")
     return [Vote(key, number) for number in range(first, last)]

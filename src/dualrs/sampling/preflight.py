@@ -100,14 +100,12 @@ def check_finite(logits: Tensor, name: str) -> None:
         )
 
 
-def check_behaviour(
-    model: NoisyModel, noisy: Tensor, sigma: float, dtype: torch.dtype, votes: Sequence[Vote]
-) -> int:
+def check_behaviour(model: NoisyModel, noisy: Tensor, sigma: float, dtype: torch.dtype, votes: Sequence[Vote]) -> int:
     """Run a batch, then its first half in other places among other images; return the number of answers.
 
     Refuses networks whose answer to an image depends on its company or changes from call to call. A network that draws
-    numbers of its own has to answer alike if it draws alike, whatever its company draws: image i draws from ``votes[i]``,
-    and other images from the second half of them.
+    numbers of its own has to answer alike if it draws alike, whatever its company draws. Image i draws from
+    ``votes[i]``, and other images from the second half of them.
     """
 
     def run(images: Tensor, drawing: Sequence[Vote]) -> Tensor:

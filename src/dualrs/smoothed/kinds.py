@@ -6,7 +6,7 @@ from typing import Unpack, final
 from torch import nn
 
 from dualrs import schemes
-from dualrs.errors import BadSetting
+from dualrs.errors import BadModel, BadSetting
 from dualrs.models.confidence import ConfidenceBins
 from dualrs.models.entropy import EntropyBins
 from dualrs.models.noisy import NoisyModel
@@ -113,6 +113,11 @@ class Aces(SmoothedModel):
         kind = schemes.Aces((check_sigma(sigma),), thresholds=limits)
         self.classifier = NoisyModel("classifier", classifier)
         self.core = NoisyModel("core network", core)
+        if self.core.takes_randomness:
+            raise BadModel(
+                "the core network answers an input once and without noise, so it may not draw numbers of its own; take "
+                "one without randomness"
+            )
         self.selector = NoisyModel("selector", asked)
         models = {
             (Stage.ROUTER, kind.sigma): self.selector,

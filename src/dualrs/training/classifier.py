@@ -16,7 +16,8 @@ from dualrs.data.classes import demand_fit, numbered_as
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadModel, NonFiniteLogits
 from dualrs.models.hardware import autocast, check_dtype, fastest_dtype, open_device
-from dualrs.models.noisy import answering, class_names, fingerprint, logits_of, takes_sigma
+from dualrs.models.noisy import Wants, answering, class_names, fingerprint, logits_of, takes_sigma
+from dualrs.models.randomness import FromGenerator
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages, plain_batches
 from dualrs.training.loop import Task
@@ -79,14 +80,14 @@ def measure(
     device = open_device(device)
     dtype = check_dtype(dtype or fastest_dtype(device))
     generator = Generator().manual_seed(seed)
-    told = takes_sigma(model.to(device))
+    told = Wants.of(model.to(device)).told(sigma, FromGenerator(generator, device))
     right, seconds, counts = 0, 0.0, torch.zeros(0, dtype=torch.long)
     dataset = numbered_as(dataset, class_names(model))
     for clean, labels in plain_batches(dataset):
         noisy = add_noise(clean, torch.full((len(clean),), sigma), generator).to(device)
         began = time.perf_counter()
         with autocast(device, dtype), answering("network", model, noisy):
-            logits = logits_of(model(noisy, sigma=sigma) if told else model(noisy))
+            logits = logits_of(model(noisy, **told))
         demand_fit(dataset, logits.shape[1])
         if not torch.isfinite(logits).all():
             raise NonFiniteLogits(f"the network answers NaN or infinity at sigma {sigma:g}")

@@ -1,0 +1,124 @@
+"""DensePure (Xiao et al. 2023): several random walks back through a diffusion model, and the class most lead to.
+
+Enters: noisy images, their sigma, and randomness. Leaves: logits whose arg max is the plurality of the walks. A walk
+goes from the timestep of the noise to the clean image in a few long steps, evenly spaced, each a draw from what the
+diffusion model takes for the less noisy image; the last one draws nothing.
+"""
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from dualrs.errors import BadModel, BadSetting
+from dualrs.models.denoise import Behind, Sigma
+from dualrs.models.diffusion import DiffusionDenoiser
+from dualrs.models.noisy import NoisyModel, class_names
+from dualrs.models.randomness import Randomness
+
+_UNSEEN = 1e-6  # of a run: for a class that no run has led to, as a logit has to be finite
+_FIRST = 0.25  # of a run at most, for the class that came first among equal ones
+
+
+class ReverseRuns(nn.Module):
+    """``runs`` walks back from a noisy image, each of ``steps`` steps."""
+
+    def __init__(self, denoiser: nn.Module, runs: int = 10, steps: int = 2) -> None:
+        super().__init__()
+        if not isinstance(denoiser, DiffusionDenoiser):
+            raise BadModel(
+                f"DensePure walks back through the timesteps of a diffusion model (diffusers: or openai:), and a "
+                f"{type(denoiser).__name__} has none; behind another denoiser, take diffsmooth or nothing"
+            )
+        if runs < 1 or steps < 2:
+            raise BadSetting(
+                f"DensePure needs at least 1 run of at least 2 steps, got {runs} of {steps}; in one step nothing is "
+                "random, which is the denoiser alone"
+            )
+        self.denoiser, self.runs, self.steps = denoiser, runs, steps
+        self.training = denoiser.training
+
+    def extra_repr(self) -> str:
+        """The settings, because a fingerprint hashes the printed form."""
+        return f"runs={self.runs}, steps={self.steps}"
+
+    def forward(self, noisy: Tensor, sigma: Sigma, randomness: Randomness) -> Tensor:
+        """Clean images within [0, 1], shape (batch, runs, channels, height, width)."""
+        image, first = noisy * 2 - 1, self.denoiser.first_step(noisy, sigma)
+        steps = [(first * (self.steps - i) / self.steps).round().long() for i in range(self.steps)]
+        begun = self.denoiser.estimate(image, first)  # all walks begin alike
+        walks = []
+        for _ in range(self.runs):
+            here, (clean, learned) = image, begun
+            for step, later in pairwise(steps):
+                here = self._drawn(here, clean, learned, step, later, randomness)
+                clean, learned = self.denoiser.estimate(here, later)
+            walks.append((clean + 1) / 2)
+        return torch.stack(walks, dim=1)
+
+    def _drawn(
+        self, image: Tensor, clean: Tensor, learned: Tensor | None, step: Tensor, later: Tensor, randomness: Randomness
+    ) -> Tensor:
+        """An image of a less noisy timestep, given one of another and what the model takes for the clean one.
+
+        The posterior of Ho et al. 2020, for images divided by their signal: y = clean + ratio * noise. Of a model that
+        learned a variance, the logarithm is between that of the posterior, at -1, and that of the step, at 1.
+        """
+        before, after = (self.denoiser.ratios[s].view(-1, 1, 1, 1) for s in (step, later))
+        share = (after / before).square()
+        spread = after * (1 - share).sqrt()
+        if learned is not None:
+            wider = (1 + after.square()) / (share * (1 + before.square()))
+            spread = spread * wider ** ((learned + 1) / 4)
+        return clean + share * (image - clean) + spread * randomness.randn(*image.shape)
+
+
+class Plurality(Behind):
+    """A network on every walk's image, and the plurality of its answers; of equal ones, that which came first."""
+
+    def __init__(self, reverse: nn.Module, network: nn.Module) -> None:
+        super().__init__()
+        self.reverse, self.network = reverse, network
+        self._voter = NoisyModel("network behind DensePure", network)
+        self.training = reverse.training or network.training
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What the network calls its classes."""
+        return class_names(self.network)
+
+    @property
+    def routes(self) -> tuple[tuple[float, ...], float] | None:
+        """Of a router, the sigmas that it was trained to choose from, and its own."""
+        return getattr(self.network, "routes", None)
+
+    @property
+    def front(self) -> nn.Module:
+        """The walks."""
+        return self.reverse
+
+    def begin(self, noisy: Tensor, sigma: Sigma, randomness: Randomness | None = None) -> Tensor:
+        """Where the walks lead."""
+        images: Tensor = self.reverse(noisy, sigma, randomness)
+        return images
+
+    def answer(self, begun: Tensor, sigma: Sigma, randomness: Randomness | None = None) -> Tensor:
+        """Logits of the plurality, with the gradient of the mean log-softmax: counts have none, and attacks want one.
+
+        That of logits which are not finite is not a number, and neither is the answer then.
+        """
+        tables = torch.stack([self._voter(images, sigma, randomness).float() for images in begun.unbind(dim=1)], dim=1)
+        soft = tables.log_softmax(dim=2).mean(dim=1)
+        return plurality(tables.argmax(dim=2), tables.shape[2]) + (soft - soft.detach())
+
+
+def plurality(answers: Tensor, classes: int) -> Tensor:
+    """The log of the share of runs that each class has, shape (batch, classes), from answers of shape (batch, runs).
+
+    A class is taken to have up to a quarter of a run more, the more the earlier it came first.
+    """
+    runs = answers.shape[1]
+    seen = nn.functional.one_hot(answers, classes)
+    counts, first = seen.sum(dim=1), seen.argmax(dim=1)
+    early = _FIRST * (runs - first) / runs
+    return (torch.where(counts > 0, counts + early, _UNSEEN) / runs).log()
