@@ -246,7 +246,7 @@ def _departure(name: str, ours: object, theirs: object) -> str:
 def _shown(name: str, value: object) -> str:
     if name == "seed" and isinstance(value, int):
         return spell_seed(value)
-    return "nothing" if value is None else str(value)
+    return "nothing" if value in (None, "") else str(value)
 
 
 def _canonical(content: Mapping[str, object]) -> str:
