@@ -50,6 +50,19 @@ def test_counts_are_those_of_an_engine(per_parcel):
     same_counts(alone(work), work)
 
 
+class Drawing(Exact):
+    """Exact answers, shuffled by numbers that it draws."""
+
+    def forward(self, x, randomness):
+        return super().forward(x) * randomness.rand(len(x), 3).round()
+
+
+def test_a_worker_draws_for_networks_what_an_engine_does():
+    work = Asking(images(6))
+    assert vote(*voter(Drawing(), work.images["image 0"]), work, 2) == {}
+    same_counts(alone(work, Drawing()), work)
+
+
 def test_one_input_in_several_parcels():
     work = Asking(images(1), votes=1000)
     worker, ready = voter(Exact(), work.images["image 0"])

@@ -8,8 +8,8 @@ noise in what is hashed to the key, so it shares no state with the noise; the nu
 counter and the number of the draw the next one, so no two votes share a state, and no two draws of a vote.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -48,11 +48,10 @@ class VoteRandomness:
 
     def rand(self, *size: int) -> Tensor:
         """Uniform numbers in [0, 1): multiples of 2^-24."""
-        rows = np.empty((len(self._votes), self._per_vote(size)), dtype=np.float32)
-        for row, philox in zip(rows, self._generators(), strict=True):
-            words = philox.random_raw(-(-len(row) // 2)).astype("<u8", copy=False).view("<u4")[: len(row)]
-            np.multiply(words >> (32 - _UNIFORM_BITS), 2.0**-_UNIFORM_BITS, out=row, casting="same_kind")
-        return self._given(rows, size)
+        each = self._per_vote(size)
+        words = np.stack([philox.random_raw(-(-each // 2)) for philox in self._generators()])
+        bits = words.astype("<u8", copy=False).view("<u4")[:, :each] >> (32 - _UNIFORM_BITS)
+        return self._given(bits.astype(np.float32) * np.float32(2.0**-_UNIFORM_BITS), size)
 
     def randn(self, *size: int) -> Tensor:
         """Standard normal numbers, rounded to multiples of 1 / 510."""
@@ -71,9 +70,15 @@ class VoteRandomness:
             )
         return int(np.prod(size[1:]))
 
-    def _generators(self) -> "list[np.random.Philox]":
+    def _generators(self) -> Iterator[np.random.Philox]:
+        """For each vote in turn one generator in the state of that vote, which is quicker than to make another."""
+        philox = np.random.Philox(key=0)
+        state: Any = philox.state
         draw, self._draws = self._draws, self._draws + 1
-        return [np.random.Philox(key=vote.key, counter=[0, 0, draw, vote.number]) for vote in self._votes]
+        for vote in self._votes:
+            state["state"] = {"key": vote.key, "counter": np.array([0, 0, draw, vote.number], dtype=np.uint64)}
+            philox.state = state
+            yield philox
 
     def _given(self, rows: NDArray[np.float32], size: tuple[int, ...]) -> Tensor:
         return torch.from_numpy(rows).view(size).to(self._device)

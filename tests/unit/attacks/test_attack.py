@@ -15,6 +15,7 @@ from dualrs.votes import Stage
 from planes import IMAGE, Always, Plane, claim, normal
 
 REACH = 0.5
+AT = Stage.CLASS, 0.001
 QUICK = Effort(steps=10, restarts=2, copies=16, last_copies=32, walk=10, walk_votes=256, votes=200, verdict=2_000)
 
 
@@ -27,6 +28,24 @@ def known_verdicts(monkeypatch):
 
 def run(model, radius, sigma, **settings):
     return attack(model, IMAGE, claim(radius, sigma), effort=QUICK, seed=1, **settings)[0]
+
+
+class Shaken(Plane):
+    """A plane that noise of its own moves to and fro, another for every image; smoothed, it stays where it is."""
+
+    def forward(self, x, randomness):
+        return super().forward(x + 0.1 * randomness.randn(*x.shape))
+
+
+class TestRandomness:
+    def test_copies_draw_afresh(self):
+        model = Smoothed(Shaken(normal(0), 0.0), sigma=0.001)
+        shares = Field(model, torch.Generator().manual_seed(0)).shares(torch.full((2, 1, 8, 8), 128 / 255), *AT, 200)
+        assert ((shares > 0.3) & (shares < 0.7)).all()  # were one number drawn for all, it would be 0 or 1
+
+    def test_true_radius_is_found(self):
+        assert run(Smoothed(Shaken(normal(0), REACH), sigma=0.25), 1.1 * REACH, 0.25).broken
+        assert not run(Smoothed(Shaken(normal(0), REACH), sigma=0.25), REACH, 0.25).broken
 
 
 class TestHalfSpace:

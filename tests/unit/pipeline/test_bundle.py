@@ -46,6 +46,16 @@ def test_a_bundle_can_be_moved_and_predicts_the_same(recipe, tmp_path):
     assert votes(build_model(recipe)) == votes(model)
 
 
+def test_a_method_between_denoiser_and_network_goes_along(recipe, tmp_path):
+    by_method = recipe.model.classifier.replace(" | ", " | diffsmooth(m=2,sigma=0.5) | ")
+    model = recipe.model.model_copy(update={"classifier": by_method})
+    write_bundle(tmp_path / "bundle", recipe.model_copy(update={"model": model}))
+    packed = load_recipe(None, {}, bundle=tmp_path / "bundle").model.classifier
+    assert packed.partition(" | ")[2].startswith("diffsmooth(m=2,sigma=0.5) | ")
+    made = load_bundle(tmp_path / "bundle")
+    assert any(network.takes_randomness for network in made.models.values())
+
+
 def test_settings_come_back_as_they_were(recipe, tmp_path):
     write_bundle(tmp_path / "bundle", recipe)
     again = load_recipe(None, {}, bundle=tmp_path / "bundle")
