@@ -73,15 +73,14 @@ def test_votes_are_drawn_again(tmp_path, monkeypatch):
         assert redraw(single(), DATA, ledger, 10**6).problems
 
 
-def test_a_stream_that_nobody_draws_any_more_is_refused(tmp_path, monkeypatch):
+def test_a_stream_that_nobody_draws_any_more_is_refused(tmp_path):
     run(single(), tmp_path / "run.ledger")
-    with Ledger.open(tmp_path / "run.ledger") as ledger:
-        monkeypatch.setattr(ledger, "header", replace(ledger.header, randomness="auxiliary 0"))
-        monkeypatch.setattr(ledger, "trust_header", lambda: None)
-        with pytest.raises(
-            ForeignLedger, match=r"networks of .* drew from auxiliary 0, which this dualrs does not draw"
-        ):
-            redraw(single(), DATA, ledger, 1)
+    other = replace(header(tmp_path / "run.ledger"), randomness="dice")
+    with (
+        Ledger.create_or_resume(tmp_path / "other.ledger", other) as ledger,
+        pytest.raises(ForeignLedger, match=r"networks of .* drew from dice, which this dualrs does not draw"),
+    ):
+        redraw(single(), DATA, ledger, 1)
 
 
 def test_votes_of_a_network_are_reused_whatever_others_draw(tmp_path):
