@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dualrs.data.images import Pixels
     from dualrs.report.gallery import Copies, Why
     from dualrs.report.nearest import Nearest
+    from dualrs.sampling.auxiliary import Vote
     from dualrs.smoothed import SmoothedModel
     from dualrs.storage import Header, Ledger
 
@@ -192,27 +193,39 @@ def _copies(found: "Why", header: "Header", image: "Pixels", smoothed: "Smoothed
     stages = [] if scheme.router_sigma is None else [(Stage.ROUTER, scheme.router_sigma)]
     stages += [(Stage.CLASS, sigma) for sigma in scheme.sigmas]
     source = NoiseSource(scheme.purpose, header.seed, by_name=header.noise.startswith(FIRST_NOISE))  # without torch
-    noisy, denoised = [], []
+    noisy: list[Pixels] = []
+    denoised: list[Pixels | None] = []
     for stage, sigma in stages:
         drawn = Stream(Stage.ROUTER if sigma == shared else stage, Part.ESTIMATION, sigma)
         noise = draw_block(source, found.id, image, drawn, 0)[0]
         levels = image.astype(np.int64) + noise.reshape(image.shape)
         noisy.append(np.clip(levels, 0, 255).astype(np.uint8))
-        denoised.append(None if smoothed is None else _denoise(smoothed.models[(stage, sigma)].module, levels, sigma))
+        if smoothed is None:
+            denoised.append(None)
+            continue
+        from dualrs.sampling.auxiliary import votes_of
+
+        vote = votes_of(source, found.id, image, drawn, 0, 1)
+        denoised.append(_denoise(smoothed.models[(stage, sigma)].module, levels, sigma, vote))
     return Copies(image, noisy, denoised)
 
 
-def _denoise(network: "nn.Module", levels: "NDArray[np.int64]", sigma: float) -> "Pixels | None":
-    """What the denoiser of a network makes of a noisy image in 8-bit levels; None where there is no denoiser."""
+def _denoise(
+    network: "nn.Module", levels: "NDArray[np.int64]", sigma: float, vote: "Sequence[Vote]"
+) -> "Pixels | None":
+    """What the denoiser of a network made of a vote's noisy image, in 8-bit levels; None where there is no denoiser."""
     import numpy as np
     import torch
 
     from dualrs.models.denoise import OnLogits
+    from dualrs.models.noisy import takes_randomness
+    from dualrs.sampling.auxiliary import VoteRandomness
 
     denoiser = getattr(network.front if isinstance(network, OnLogits) else network, "denoiser", None)
     if denoiser is None:
         return None
     device = next(denoiser.parameters(), torch.empty(0)).device
     with torch.inference_mode():
-        clean = denoiser(torch.from_numpy(levels[None]).to(device).float() / 255, sigma)[0]
+        drawing = {"randomness": VoteRandomness(vote, device)} if takes_randomness(denoiser) else {}
+        clean = denoiser(torch.from_numpy(levels[None]).to(device).float() / 255, sigma, **drawing)[0]
     return np.asarray((255 * clean.clamp(0, 1)).round().byte().cpu().numpy())

@@ -18,7 +18,7 @@ from dualrs.models.between import Between, spell_between
 from dualrs.models.card import Architecture, Card
 from dualrs.models.denoise import Denoised
 from dualrs.models.named import remember
-from dualrs.models.noisy import fingerprint
+from dualrs.models.noisy import fingerprint, takes_randomness
 from dualrs.models.reference import Reference
 from dualrs.models.sources import nearest_network, open_network
 from dualrs.models.weights import pour_weights
@@ -81,11 +81,14 @@ class Networks:
             torch.manual_seed(seed)
             made = Networks(self._folder)(reference.bare)  # not one that was opened before, from another seed
         _demand_module(reference.bare, made)
+        _demand_still(reference.bare, made)
         return Trainee(Architecture(network=reference.maker), deepcopy(made), denoiser)
 
     def going_on(self, reference: Reference) -> Trainee:
         """A network to train further."""
-        return Trainee(architecture_of(reference), self(reference.bare), self._front(reference))
+        start = self(reference.bare)
+        _demand_still(reference.bare, start)
+        return Trainee(architecture_of(reference), start, self._front(reference))
 
     def _front(self, reference: Reference) -> nn.Module | None:
         if reference.between is not None:
@@ -93,7 +96,11 @@ class Networks:
                 f"a network is trained behind a denoiser alone, as in '{reference.front} | {reference.bare}'; put "
                 f"{spell_between(reference.between)} between them when you certify"
             )
-        return None if reference.front is None else self(reference.front)
+        if reference.front is None:
+            return None
+        front = self(reference.front)
+        _demand_still(reference.front, front)
+        return front
 
     def _open(self, reference: Reference) -> nn.Module:
         if reference not in self._opened:
@@ -138,6 +145,11 @@ def trained_reference(architecture: Architecture, weights: Path) -> Reference:
     """How to refer to weights that were trained: by their file, if dualrs can build the network that they belong to."""
     file = str(weights.resolve())
     return Reference(file) if known(architecture) else Reference(architecture.network, file)
+
+
+def _demand_still(reference: Reference, network: object) -> None:
+    if isinstance(network, nn.Module) and takes_randomness(network):
+        raise BadRecipe(f"{str(reference)!r} draws numbers of its own, which training does not give it; only votes do")
 
 
 def _demand_module(reference: Reference, found: object) -> None:

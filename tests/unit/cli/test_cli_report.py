@@ -264,6 +264,24 @@ def test_why_shows_what_the_denoiser_made(dualrs, folder, monkeypatch):
     assert all((denoised == 128).all() for denoised in copies.denoised[1:])
 
 
+def test_why_shows_what_a_denoiser_made_that_draws(dualrs, folder, monkeypatch):
+    drawing = DENOISED.replace("(self, noisy, sigma)", "(self, noisy, sigma, randomness)").replace(
+        "torch.full_like(noisy, 0.5)", "randomness.rand(*noisy.shape)"
+    )
+    assert "randomness.rand" in drawing
+    (folder / "den.py").write_text(drawing)
+    (folder / "denoised.toml").write_text(RECIPE)
+    code, _, err = dualrs("certify", "denoised.toml", "--inputs", "0:2", "-o", "run.ledger")
+    assert code == 0, err
+    drawn = spy_on_copies(monkeypatch)
+    for _ in range(2):
+        code, _, err = dualrs("why", "run.ledger", "1", "-o", "why.png", "--recipe", "denoised.toml")
+        assert code == 0, err
+    first, again = ([image for image in copies.denoised if image is not None] for copies in drawn)
+    assert all((one == other).all() for one, other in zip(first, again, strict=True))
+    assert all(image.std() > 50 for image in first)
+
+
 def test_why_takes_the_networks_of_a_bundle(dualrs, folder, monkeypatch):
     (folder / "den.py").write_text(DENOISED)
     (folder / "denoised.toml").write_text(RECIPE)

@@ -22,7 +22,13 @@ class Half(nn.Module):
         return noisy / 2
 
 
+class Shaky(nn.Module):
+    def forward(self, noisy, sigma, randomness):
+        return noisy + 0 * randomness.rand(*noisy.shape)
+
+
 denoiser = Half().eval()
+shaky = Shaky().eval()
 torch.manual_seed(0)
 network = nn.Sequential(nn.Flatten(), nn.Linear(36, 3)).eval()
 router = nn.Sequential(nn.Flatten(), nn.Linear(36, 2)).eval()
@@ -73,11 +79,22 @@ def test_networks_by_the_same_method_share_what_they_can(nets):
 
 
 def test_training_takes_a_denoiser_alone(nets):
-    for behind in ("nets.py:denoiser | diffsmooth | nets.py:network",):
+    alone = r"trained behind a denoiser alone.*put diffsmooth\(m=5,sigma=0.25\) between"
+    with pytest.raises(BadRecipe, match=alone):
+        nets.going_on(Reference.parse("nets.py:denoiser | diffsmooth | nets.py:network"))
+    with pytest.raises(BadRecipe, match=alone):
+        nets.fresh(Reference.parse("nets.py:network").behind("nets.py:denoiser | diffsmooth"), {}, 0)
+
+
+@pytest.mark.parametrize(
+    "text", ["nets.py:shaky | nets.py:network", "nets.py:shaky", "nets.py:denoiser | nets.py:shaky"]
+)
+def test_training_gives_no_randomness(nets, text):
+    for trainee in (nets.going_on, lambda reference: nets.fresh(reference, {}, 0)):
         with pytest.raises(
-            BadRecipe, match=r"trained behind a denoiser alone.*put diffsmooth\(m=5,sigma=0.25\) between"
+            BadRecipe, match=r"'nets.py:shaky' draws numbers of its own, which training does not give it"
         ):
-            nets.going_on(Reference.parse(behind))
+            trainee(Reference.parse(text))
 
 
 def test_densepure_needs_timesteps(nets):
