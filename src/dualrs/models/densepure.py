@@ -80,17 +80,8 @@ class Plurality(Behind):
         super().__init__()
         self.reverse, self.network = reverse, network
         self._voter = NoisyModel("network behind DensePure", network)
+        self.classes, self.routes = class_names(network), getattr(network, "routes", None)
         self.training = reverse.training or network.training
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """What the network calls its classes."""
-        return class_names(self.network)
-
-    @property
-    def routes(self) -> tuple[tuple[float, ...], float] | None:
-        """Of a router, the sigmas that it was trained to choose from, and its own."""
-        return getattr(self.network, "routes", None)
 
     @property
     def front(self) -> nn.Module:

@@ -24,17 +24,8 @@ class LocallySmoothed(nn.Module):
             raise BadSetting(f"local smoothing needs at least one noise, of positive sigma; got m = {m}, sigma {sigma}")
         self.network, self.m, self.sigma = network, m, sigma
         self._voter = NoisyModel("network under local smoothing", network)
+        self.classes, self.routes = class_names(network), getattr(network, "routes", None)
         self.training = network.training
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """What the network calls its classes."""
-        return class_names(self.network)
-
-    @property
-    def routes(self) -> tuple[tuple[float, ...], float] | None:
-        """Of a router, the sigmas that it was trained to choose from, and its own."""
-        return getattr(self.network, "routes", None)
 
     def extra_repr(self) -> str:
         """The settings, because a fingerprint hashes the printed form."""
