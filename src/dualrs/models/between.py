@@ -11,8 +11,6 @@ import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from dualrs.errors import BadRecipe
-
 if TYPE_CHECKING:
     from torch import nn
 
@@ -58,24 +56,22 @@ class DensePure:
 
 Between = DiffSmooth | DensePure
 _METHODS: dict[str, type[Between]] = {"diffsmooth": DiffSmooth, "densepure": DensePure}
+FORMS = "diffsmooth(m=5,sigma=0.25) or densepure(K=10,b=2)"
 
 
-def parse_between(text: str) -> Between:
-    """The method that a text writes down; settings that are left out have their defaults."""
+def parse_between(text: str) -> Between | None:
+    """The method that a text writes down, if it is one; settings that are left out have their defaults."""
     found = re.fullmatch(r"(\w+)\s*(?:\(([^()]*)\))?", text)
-    method = _METHODS.get(found[1]) if found else None
+    if found is None or found[1] not in _METHODS:
+        return None
+    method = _METHODS[found[1]]
+    kinds: dict[str, type] = {field.name: type(field.default) for field in fields(method)}
+    pairs = [pair.partition("=") for pair in (found[2] or "").split(",") if pair.strip()]
     try:
-        if found is None or method is None:
-            raise ValueError("another name")
-        kinds: dict[str, type] = {field.name: type(field.default) for field in fields(method)}
-        pairs = [pair.partition("=") for pair in (found[2] or "").split(",") if pair.strip()]
         settings = {name.strip(): kinds[name.strip()](value) for name, _, value in pairs}
-        if len(settings) < len(pairs):
-            raise ValueError("a setting twice")
-        return method(**settings)
-    except (ValueError, KeyError) as error:
-        known = " or ".join(spell_between(method()) for method in _METHODS.values())
-        raise BadRecipe(f"between a denoiser and a network stands {known}, and not {text!r}") from error
+    except (ValueError, KeyError):
+        return None
+    return method(**settings) if len(settings) == len(pairs) else None
 
 
 def spell_between(method: Between) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dualrs.errors import BadRecipe
-from dualrs.models.between import Between, parse_between, spell_between
+from dualrs.models.between import FORMS, Between, parse_between, spell_between
 from dualrs.models.sources import anchored_maker
 
 
@@ -32,13 +32,13 @@ class Reference:
     def parse(cls, text: str) -> "Reference":
         """The reference that a text writes down."""
         parts = [part.strip() for part in text.split("|")]
-        if len(parts) > 3 or not all(parts):
-            raise BadRecipe(f"{text!r} is neither one network nor DENOISER | NETWORK nor DENOISER | METHOD | NETWORK")
-        *front, network = parts
-        if not front:
-            return cls._one(network)
-        between = parse_between(front[1]) if len(front) > 1 else None
-        return replace(cls._one(network), front=cls._one(front[0]), between=between)
+        between = parse_between(parts[1]) if len(parts) == 3 else None
+        if len(parts) > (2 if between is None else 3) or not all(parts):
+            raise BadRecipe(
+                f"{text!r} is neither one network nor DENOISER | NETWORK (with {FORMS} between, or nothing)"
+            )
+        front = cls._one(parts[0]) if len(parts) > 1 else None
+        return replace(cls._one(parts[-1]), front=front, between=between)
 
     @classmethod
     def _one(cls, part: str) -> "Reference":
