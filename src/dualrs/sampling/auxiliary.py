@@ -41,7 +41,13 @@ def votes_of(source: NoiseSource, input_id: str, image: Pixels, stream: Stream, 
 
 
 class VoteRandomness:
-    """The `Randomness` of a batch: row i is drawn from vote i, and from nothing else."""
+    """The `Randomness` of a batch: row i is drawn from vote i, and from nothing else.
+
+    Guarantee: what two votes draw is as independent as two keys or two counters of Philox make it, and so are a vote's
+    draws and its noise; a vote draws the same in any batch.
+    Assumes: votes of a batch are different ones, but for padding, which is not counted; a network uses row i for image
+    i alone, which `preflight` tests.
+    """
 
     def __init__(self, votes: Sequence[Vote], device: torch.device) -> None:
         self._votes, self._device, self._draws = votes, device, 0
