@@ -17,6 +17,22 @@ def find():
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
+def move(browser, slider, value):
+    """Move a slider, as a hand would."""
+    browser.evaluate(
+        f"(() => {{ const e = document.getElementById({json.dumps(slider)}); e.value = {value};"
+        "e.dispatchEvent(new Event('input', {bubbles: true})); })()"
+    )
+
+
+def choose(browser, select, value):
+    """Choose an option."""
+    browser.evaluate(
+        f"(() => {{ const e = document.getElementById({json.dumps(select)}); e.value = {json.dumps(value)};"
+        "e.dispatchEvent(new Event('change', {bubbles: true})); })()"
+    )
+
+
 class Browser:
     """One page in one browser. ``errors`` collects what the console complains about and what was asked of a network."""
 

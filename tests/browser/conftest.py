@@ -12,22 +12,31 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "report"))  # the le
 from chromium import NAMES, Browser, find
 from report_cases import a_header, made
 
+from dualrs import DualSmoothed, certify_dataset
+from dualrs.data.dataset import ArrayDataset
 from dualrs.report.nearest import Nearest
 from dualrs.report.page import Pictures, read_run, write_page
 from dualrs.storage import Ledger
 from dualrs.storage.attacks import Attack
+from small import Small
 
 
 @pytest.fixture(scope="session")
-def report(tmp_path_factory):
+def ledgers(tmp_path_factory):
+    """Two ledgers, by name."""
+    folder = tmp_path_factory.mktemp("ledgers")
+    return {
+        "all": made(folder / "all.ledger", count=40),
+        "few": made(folder / "few.ledger", a_header(seed=1, rule="paper"), count=9),
+    }
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory, ledgers):
     """The page on disk, and the runs in it."""
     folder = tmp_path_factory.mktemp("report")
-    paths = [
-        made(folder / "all.ledger", count=40),
-        made(folder / "few.ledger", a_header(seed=1, rule="paper"), count=9),
-    ]
     runs = []
-    for path in paths:
+    for path in ledgers.values():
         with Ledger.open(path) as ledger:
             runs.append(read_run(ledger, path.stem))
     rng = np.random.default_rng(0)
@@ -39,6 +48,16 @@ def report(tmp_path_factory):
     page = folder / "report.html"
     page.write_text(write_page(runs, pictures, command="dualrs report", version="0"), encoding="utf-8")
     return page, runs
+
+
+@pytest.fixture(scope="session")
+def adaptive_ledger(tmp_path_factory):
+    """A run that stopped where its certificates needed no more votes."""
+    path = tmp_path_factory.mktemp("adaptive") / "adaptive.ledger"
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 1, 6, 6), dtype=np.uint8)
+    model = DualSmoothed(Small(1, answers=2), Small(), (0.1, 0.2), 0.2)
+    certify_dataset(model, ArrayDataset(pixels, labels=[0, 1] * 4), path, n=800, n0=20, seed=1, budget="adaptive")
+    return path
 
 
 @pytest.fixture(scope="session")

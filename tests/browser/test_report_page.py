@@ -1,25 +1,83 @@
 """The page as a reader uses it: curves, filters, an input, keys, narrow and dark."""
 
+import numpy as np
 import pytest
+from chromium import choose, move
 
+from dualrs.report.accuracy import certified_accuracy
+from dualrs.report.compare import compare
+from dualrs.report.diagnostics import fixed_radii, p_a, slack
 from dualrs.report.gallery import BY_CORE, FLAGS, LIMITED_BY_STAGE, WRONG
+from dualrs.storage import Ledger, derive
+from dualrs.storage.results import read_sampled
 
 CARDS = "document.querySelectorAll('#cards button')"
 TIP = "document.querySelector('#accuracy-chart .tip')"
+
+
+CELLS = "[...document.querySelectorAll('{} tbody tr')].map((r) => [...r.children].map((c) => c.textContent))"
+CURVES = "document.querySelectorAll('#accuracy-chart [data-curve]').length"
 
 
 def test_curves_are_drawn_and_the_legend_switches_them(browser, report):
     _, runs = report
     every = sum(len(run.methods) + 1 for run in runs)  # and the envelope of each
     assert browser.evaluate("document.querySelectorAll('#legend button').length") == every
-    curves = "document.querySelectorAll('#accuracy-chart path').length"
-    assert browser.evaluate(curves) == 2  # of several runs, each one's own rule
+    # The own rule, three sigmas, the cascade, envelope and oracle of the run that is looked at; the rule of the other.
+    assert browser.evaluate(CURVES) == 8
     browser.click("#legend button[aria-pressed=false]")
-    assert browser.evaluate(curves) == 3
+    assert browser.evaluate(CURVES) == 9
     browser.click("#legend button[aria-pressed=true]")
-    assert browser.evaluate(curves) == 2
+    assert browser.evaluate(CURVES) == 8
     longest = "Math.max(...[...document.querySelectorAll('#accuracy-chart path')].map((p) => p.getTotalLength()))"
     assert browser.evaluate(longest) > 1000
+
+
+def test_it_opens_with_what_came_out(browser, report):
+    _, (run, _) = report
+    own, fixed = run.methods["fusion"].results, [m.results for m in run.methods.values() if m.sigma]
+    said = browser.evaluate("document.querySelector('#sentence').textContent")
+    reach = [int((r.correct & (r.radius >= 0.5)).sum()) for r in (own, *fixed)]
+    assert f"the dual predictor (fusion) of all certifies {reach[0]} of 40 images" in said
+    assert f"certifies {max(reach[1:])} (difference" in said
+
+
+def test_the_sentence_follows_its_radius(browser, report):
+    _, (run, _) = report
+    move(browser, "radius", 0)
+    own = run.methods["fusion"].results
+    said = browser.evaluate("document.querySelector('#sentence').textContent")
+    assert f"At L2 radius 0.00 the dual predictor (fusion) of all certifies {int((own.correct).sum())} of 40" in said
+
+
+def test_the_table_has_own_methods_first_and_folds_the_others(browser, report):
+    _, (run, _) = report
+    names = "[...document.querySelectorAll('#table tbody th[scope=row]')].map((c) => c.textContent)"
+    first = browser.evaluate(names)
+    assert first[:2] == ["dual, rule fusion", "cascade, no router"]
+    assert "dual, rule nosplit" not in first
+    browser.click("#table [data-fold='0']")
+    unfolded = browser.evaluate(names)
+    assert "dual, rule nosplit" in unfolded
+    rows = browser.evaluate(CELLS.format("#table"))
+    cells = {row[0]: row[1:] for row in rows[: rows.index(next(r for r in rows if r[0] == "few"))]}
+    for method in run.methods.values():
+        accuracy = certified_accuracy(method.results)
+        assert cells[method.title][:4] == [f"{100 * a:.1f}" for a in accuracy[:4]]
+        assert cells[method.title][-1] == f"{method.votes_per_input.mean():,.0f}"
+
+
+def test_differences_have_the_intervals_of_the_library(browser, report):
+    _, (run, _) = report
+    choose(browser, "baseline", "sigma-0.5")
+    rows = browser.evaluate(CELLS.format("#difference-table"))
+    radii = [float(row[0]) for row in rows]
+    table = compare(run.methods, radii, "sigma-0.5")
+    (row,) = (row for row in table.rows if row.name == "fusion")
+    for (_, points, interval), expected in zip(rows, row.differences, strict=True):
+        found = [float(text.replace("−", "-")) for text in (points, *interval.split(" to "))]
+        # 10,000 resamples find the ends of the exact law up to one input of 40.
+        assert found == pytest.approx([100 * v for v in (expected.value, expected.low, expected.high)], abs=2.51)
 
 
 def test_pointing_at_the_curves_gives_their_values(browser, report):
@@ -43,16 +101,31 @@ def test_arrow_keys_read_the_curves(browser, report):
 
 def test_diagnostics_are_drawn(browser):
     drawn = browser.evaluate("[...document.querySelectorAll('[data-diagnostic]')].map((p) => p.dataset.diagnostic)")
-    assert set(drawn) == {"best", "regret", "slack", "p_a"}
-    assert browser.evaluate("document.querySelectorAll('[data-diagnostic=regret] path').length") == 2
+    assert set(drawn) == {"radii", "best", "regret", "slack", "p_a"}
+    assert browser.evaluate("document.querySelectorAll('[data-diagnostic=regret] .chart > svg path').length") == 2
+
+
+def test_diagnostics_are_those_of_the_library(browser, ledgers):
+    with Ledger.open(ledgers["all"]) as ledger:
+        fixed, sampled = fixed_radii(ledger), read_sampled(ledger)
+        routed = slack(derive(ledger, "paper")[1])
+    shown = browser.evaluate("[regrets, slacks, shares].map((measure) => [...measure(current())])")
+    for found, expected in zip(shown, (fixed.regret, routed, p_a(sampled)), strict=True):
+        assert found == pytest.approx(np.sort(expected), abs=1e-9)
+    best = browser.evaluate("[...document.querySelectorAll('[data-diagnostic=best] span')].map((s) => s.textContent)")
+    assert [int(text.split()[0]) for text in best[:3]] == fixed.best_counts.tolist()
 
 
 @pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag not in (BY_CORE, LIMITED_BY_STAGE)])
 def test_filters_show_just_their_inputs(browser, report, flag):
     _, (run, _) = report
+    expected = [why.id for why in run.whys if flag in why.flags]
+    if not expected:
+        assert browser.evaluate(f"document.querySelector(\"[data-flag='{flag}']\")") is None
+        return
     browser.click(f"#filters button[data-flag='{flag}']")
     shown = browser.evaluate(f"[...{CARDS}].map((b) => b.dataset.input)")
-    assert shown == [why.id for why in run.whys if flag in why.flags]
+    assert shown == expected
     assert browser.evaluate("document.querySelector('#found').textContent") == f"{len(shown)} of 40 inputs."
     browser.click(f"#filters button[data-flag='{flag}']")
     assert browser.evaluate(f"{CARDS}.length") == 40
@@ -104,14 +177,14 @@ def test_search_and_order(browser, report):
 
 def test_another_run_is_chosen(browser, report):
     _, (_, few) = report
-    browser.evaluate("const e = document.querySelector('#run'); e.value = '1'; e.dispatchEvent(new Event('change'))")
+    choose(browser, "run", "1")
     assert browser.evaluate(f"{CARDS}.length") == len(few.whys)
     assert "No images." in browser.evaluate("document.querySelector('#gallery-note').textContent")
     wrong = sum(WRONG in why.flags for why in few.whys)
     assert browser.evaluate(f"document.querySelector(\"[data-flag='{WRONG}']\").textContent") == f"{WRONG} {wrong}"
 
 
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [1600, 1280, 760, 400])
 def test_nothing_sticks_out_at_the_side(browser, width):
     browser.resize(width)
     browser.wait(f"document.querySelector('#accuracy-chart svg').clientWidth < {width}")

@@ -75,12 +75,12 @@ def test_radii_are_those_of_the_looks_wherever_they_are_shown(dualrs, ledger):
     with open("report.html") as file:
         page = file.read()
     run = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])["runs"][0]
-    for entry in run["gallery"]:
-        assert float(entry["radius"]) <= recorded[entry["id"]] < float(entry["radius"]) + 1e-4
-        assert float(entry["methods"]["fusion"][1]) == float(entry["radius"])
+    assert run["adaptive"]
+    assert run["votes"]["steps"][-1] == 800
+    assert len(run["votes"]["steps"]) > 1  # the script reads bounds at the looks, which tests/browser compares
+    assert [method["name"] for method in run["methods"]] == ["fusion"]
     assert AT_MOST in page
-    assert "this run is adaptive" in run["diagnostics"]["notes"][0]
-    assert run["diagnostics"]["slack"] is run["diagnostics"]["regret"] is None
+    assert "this run is adaptive" in run["notes"][0]
 
 
 def test_verify_show_why_and_figures(dualrs, ledger):

@@ -120,15 +120,14 @@ class TestBeside:
         found = run(app, ["report", "run.ledger", "run.cascade.attack", "--data", "net.py:data", "-o", "page.html"])
         assert found.exit_code == 0, found.output
         (shown,) = content(tmp_path / "page.html")["runs"]
-        curves = {curve["title"]: curve["radii"] for curve in shown["curves"]}
-        (upper,) = (radii for title, radii in curves.items() if title.endswith("not broken by attack"))
-        (lower,) = (curve["radii"] for curve in shown["curves"] if curve["own"])
-        assert all(a <= b for a, b in zip(lower, upper, strict=True))
+        (standing,) = (method for method in shown["methods"] if method["fixed"])
+        assert standing["title"].endswith("not broken by attack")
         rows = {row.id: row for row in read_attacks(tmp_path / "run.cascade.attack")}
         for entry in shown["gallery"]:
             for attack in entry["attacks"]:
-                row = rows.pop(entry["id"])
-                assert float(attack["radius"]) <= row.radius
+                row = rows.pop(shown["ids"][entry["number"]])
+                assert attack["radius"] == row.radius
+                assert standing["fixed"][entry["number"]][1] >= row.radius
                 assert attack["upper"] is None or float(attack["upper"]) >= row.upper
                 assert (attack["image"] is None) == (attack["difference"] is None) == (row.change is None)
         assert not rows  # each is on the page
@@ -139,10 +138,10 @@ class TestBeside:
         assert found.exit_code == 0, found.output
         (shown,) = content(tmp_path / "page.html")["runs"]
         left = {row.id for row in read_attacks(tmp_path / "run.cascade.attack")}
-        assert {entry["id"] for entry in shown["gallery"] if entry["attacks"]} == left
+        assert {shown["ids"][entry["number"]] for entry in shown["gallery"] if entry["attacks"]} == left
         assert row.id not in left
-        assert "not attacked yet" in shown["diagnostics"]["notes"][0]
-        assert not any("attack" in curve["title"] for curve in shown["curves"])
+        assert "not attacked yet" in shown["notes"][0]
+        assert not any(method["fixed"] for method in shown["methods"])
 
     def test_a_page_refuses_an_attack_on_another_run(self, attacked):
         assert run(app, ["certify", *attacked[:4], "--sigma", "0.1", "--n", "200", "-o", "b.ledger"]).exit_code == 0

@@ -5,6 +5,9 @@ import re
 
 import pytest
 
+from dualrs.report.methods import methods
+from dualrs.storage import Ledger
+
 DENOISED = '''
 import torch
 from torch import nn
@@ -83,18 +86,20 @@ def test_report_puts_a_table_of_others_among_the_methods(dualrs, ledger, folder,
     code, _, err = dualrs("report", ledger, f"theirs={table}")
     assert code == 0, err
     (run,) = content(folder / "report.html")["runs"]
-    curves = {curve["title"]: curve["radii"] for curve in run["curves"]}
-    (paper,) = (radii for title, radii in curves.items() if "paper" in title)
-    assert curves["theirs, as reported"] == paper
-    assert all(shown["methods"]["theirs"] == shown["methods"]["paper"] for shown in run["gallery"])
+    (theirs,) = (method for method in run["methods"] if method["fixed"])
+    assert theirs["title"] == "theirs, as reported"
+    with Ledger.open(ledger) as opened:
+        results = methods(opened, ["paper"])["paper"].results
+    assert [prediction for prediction, _ in theirs["fixed"]] == results.prediction.tolist()
+    assert [radius for _, radius in theirs["fixed"]] == pytest.approx(results.radius, abs=1e-9)
     assert "as its authors say" in (folder / "report.html").read_text()
 
 
 def test_a_table_stands_beside_the_first_ledger_only(dualrs, ledger, folder, table):
     assert dualrs("report", ledger, f"again={ledger}", table)[0] == 0
     first, second = content(folder / "report.html")["runs"]
-    assert "peer, as reported" in [curve["title"] for curve in first["curves"]]
-    assert "peer, as reported" not in [curve["title"] for curve in second["curves"]]
+    assert "peer, as reported" in [method["title"] for method in first["methods"]]
+    assert "peer, as reported" not in [method["title"] for method in second["methods"]]
 
 
 def test_a_table_about_other_inputs_is_refused(dualrs, ledger, folder, table):

@@ -10,8 +10,7 @@ from report_cases import a_header, made
 from dualrs.errors import BadTable
 from dualrs.report import page
 from dualrs.report.accuracy import certified_accuracy
-from dualrs.report.diagnostics import fixed_radii
-from dualrs.report.methods import envelope, methods
+from dualrs.report.methods import methods
 from dualrs.report.page import Pictures, read_run, write_page
 from dualrs.storage import Ledger
 
@@ -76,37 +75,14 @@ def test_runs_over_other_inputs_have_their_own_best(path, tmp_path):
     assert first_column == [cells[0][0] for cells in alone.values()]
 
 
-def test_curves_hold_the_accuracy_at_any_radius(path):
-    with Ledger.open(path) as ledger:
-        found = list(methods(ledger).values())
-    *curves, last = data_of(text_of(run_of(path)))["runs"][0]["curves"]
-    grid = (0.0, 0.01, 0.25, 0.3, 1.0)
-    for method, curve in zip(found, curves, strict=True):
-        assert shares(curve, grid) == pytest.approx(certified_accuracy(method.results, grid).tolist())
-    assert last["title"] == "best fixed sigma at each radius"
-    assert shares(last, grid) == pytest.approx(envelope([m.results for m in found[:3]], grid).tolist())
-
-
-def shares(curve, grid):
-    """The share of 40 inputs that a curve has at each radius."""
-    radii = np.array(curve["radii"])
-    assert (np.diff(radii) >= 0).all()
-    return [(radii >= r).sum() / 40 for r in grid]
-
-
-def test_diagnostics_and_inputs_are_those_of_the_library(path):
-    with Ledger.open(path) as ledger:
-        fixed = fixed_radii(ledger)
+def test_votes_and_labels_are_those_of_the_ledger(path):
     run = run_of(path)
     shown = data_of(text_of(run))["runs"][0]
-    assert shown["diagnostics"]["regret"] == pytest.approx(np.sort(fixed.regret), abs=1e-6)  # written with six decimals
-    assert sum(count for _, count in shown["diagnostics"]["best"]) == 40
-    assert [entry["id"] for entry in shown["gallery"]] == list(fixed.ids)
-    for entry, why in zip(shown["gallery"], run.whys, strict=True):
-        assert entry["reason"] == why.reason()
-        assert float(entry["radius"]) <= why.certificate.radius < float(entry["radius"]) + 1e-4
-        assert sum(entry["router"]) == 500
-        assert tuple(entry["flags"]) == why.flags
+    assert shown["ids"] == [why.id for why in run.whys]
+    assert shown["label"] == [why.label for why in run.whys]
+    assert [method["name"] for method in shown["methods"]] == list(run.methods)
+    assert shown["votes"] == json.loads(json.dumps(run.votes))
+    assert all(method["fixed"] is None for method in shown["methods"])  # the script derives them from the votes
 
 
 def test_names_are_text_and_never_markup(path):
@@ -139,10 +115,9 @@ def test_missing_votes_and_images_are_said(tmp_path):
     header = a_header(rule="paper", votes="needed")
     run = run_of(made(tmp_path / "run.ledger", header, only_chosen=True))
     shown = data_of(text_of(run))["runs"][0]
-    assert shown["diagnostics"]["best"] is None
-    assert "--all-votes" in shown["diagnostics"]["notes"][0]
+    assert "--all-votes" in shown["notes"][0]
     assert shown["gallery_notes"] == ["No images: they are elsewhere."]
-    assert [curve["title"] for curve in shown["curves"] if curve["own"]] == ["dual, rule paper"]
+    assert [method["name"] for method in shown["methods"]] == ["paper", "nosplit"]
 
 
 def test_one_sigma_and_no_labels_make_a_page_too(tmp_path):
@@ -150,8 +125,8 @@ def test_one_sigma_and_no_labels_make_a_page_too(tmp_path):
     text = text_of(run_of(made(tmp_path / "run.ledger", header, labelled=False)))
     assert "no labels" in text
     shown = data_of(text)["runs"][0]
-    assert shown["curves"] == []
-    assert shown["gallery"][0]["router"] is None
+    assert set(shown["label"]) == {-2}
+    assert [network["stage"] for network in shown["votes"]["networks"]] == ["class"]
 
 
 def test_a_ledger_without_certificates_is_refused(tmp_path):
@@ -171,6 +146,6 @@ def test_500_inputs_with_noisy_images_would_stay_below_15_megabytes(tmp_path):
 def test_of_very_many_inputs_the_gallery_shows_some_and_says_so(path, monkeypatch):
     monkeypatch.setattr(page.run, "MOST_INPUTS", 15)
     shown = data_of(text_of(run_of(path)))["runs"][0]
-    assert shown["inputs"] == 40
-    assert [entry["index"] for entry in shown["gallery"]] == list(range(0, 40, 3))
+    assert len(shown["ids"]) == 40  # all votes are there
+    assert [entry["number"] for entry in shown["gallery"]] == list(range(0, 40, 3))
     assert "One of 3 inputs is here" in shown["gallery_notes"][1]

@@ -1,7 +1,6 @@
 """Run: what the page says about a ledger.
 
-Enters: a ledger. Leaves: its methods, why each input has its radius, the diagnostics of the routing, and what its votes
-do not allow.
+Enters: a ledger. Leaves: its votes, its methods, why each input has its radius, and what its votes do not allow.
 """
 
 import math
@@ -12,34 +11,31 @@ from pathlib import Path
 from dualrs.errors import BadTable
 from dualrs.report.attacked import Campaigns, left_standing
 from dualrs.report.compare import beside
-from dualrs.report.diagnostics import FixedRadii, compare_sigmas, p_a, slack
 from dualrs.report.gallery import Image, Why, explain_votes
 from dualrs.report.methods import Derived, methods
 from dualrs.report.nearest import Nearest
+from dualrs.report.page.packing import Json, pack
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.results import read_sampled
 from dualrs.storage.verify import Report, silent
-from dualrs.theory.bounds import Floats
 
 MOST_INPUTS = 1000  # of a gallery; more make a page that no browser likes
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A ledger as the page shows it; what its votes do not allow is None, and ``notes`` says what is missing.
+    """A ledger as the page shows it; ``notes`` says what its votes do not allow.
 
-    ``attacks`` are those on an input, by its id.
+    ``votes`` are packed for the script, and ``attacks`` those on an input, by its id.
     """
 
     name: str
     header: Header
     methods: Mapping[str, Derived]
     whys: Sequence[Why]
-    fixed: FixedRadii | None
-    slack: Floats | None
-    p_a: Floats
     notes: tuple[str, ...]
+    votes: Json
     attacks: Mapping[str, Sequence[Nearest]] = field(default_factory=dict)
 
     @property
@@ -83,21 +79,15 @@ def read_run(
     if not len(sampled.ids):
         raise BadTable(f"no input of {ledger.path} has a certificate yet; the command that began it goes on")
     notes = []
-    fixed = routed = None
     if header.looks:
         notes.append(
             "The best sigma, the regret and the slack of the routing need votes up to a fixed n; this run is adaptive: "
             "it stopped where its certificates needed no more."
         )
-    elif header.scheme.routes:
-        routed = slack(header.scheme.rule("paper").certify(sampled.votes, header.alpha))
-        if sampled.complete.all():
-            fixed = compare_sigmas(sampled, header.alpha)
-        else:
-            notes.append(
-                "The best sigma and the regret of the routing need the votes of every sigma: `dualrs certify "
-                "--all-votes`."
-            )
+    elif header.scheme.routes and not sampled.complete.all():
+        notes.append(
+            "The best sigma and the regret of the routing need the votes of every sigma: `dualrs certify --all-votes`."
+        )
     found = methods(ledger, report=report)
     for called, table in (tables or {}).items():
         found[called] = beside(ledger.path, found, called, table)
@@ -115,9 +105,7 @@ def read_run(
         header=header,
         methods=found,
         whys=explain_votes(sampled, header.own_rule, header.alpha),
-        fixed=fixed,
-        slack=routed,
-        p_a=p_a(sampled),
         notes=tuple(notes),
+        votes=pack(ledger, sampled.ids.tolist()),
         attacks=attacks,
     )
