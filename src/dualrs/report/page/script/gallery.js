@@ -1,16 +1,23 @@
 // Gallery: the inputs of the run that is looked at, filtered, sorted and found.
 
 const PAGE = 120;
-const gallery = { flags: new Set(), text: "", order: "index", shown: PAGE, place: -1 };
+const gallery = { flags: new Set(), text: "", order: "index", shown: PAGE, place: -1, list: [] };
 
-function card(list, place) {
-  const look = current(), { run } = look, input = list[place], i = input.number, claim = look.own.claims[i];
+/** The card of an input; it is made once, and what it says follows the settings. */
+function card(input) {
+  const look = current(), { run } = look, i = input.number, claim = look.own.claims[i];
+  if (!input.card) {
+    const answer = make("span"), radius = make("span");
+    const button = make("button", { type: "button", "data-input": run.ids[i], onclick: () => openWhy(gallery.list, gallery.list.indexOf(input)) },
+      input.image != null ? make("img", { src: picture(input.image), alt: "", loading: "lazy" }) : null,
+      answer, radius, make("span", { class: "faint", title: run.ids[i] }, run.ids[i]));
+    input.card = { node: make("li", {}, button), answer, radius };
+  }
   const wrong = claim.prediction >= 0 && run.label[i] !== -2 && run.label[i] !== claim.prediction;
-  return make("li", {}, make("button", { type: "button", "data-input": run.ids[i], onclick: () => openWhy(list, place) },
-    input.image != null ? make("img", { src: picture(input.image), alt: "", loading: "lazy" }) : null,
-    make("span", { class: claim.prediction < 0 ? "faint" : wrong ? "bad" : "" }, claim.prediction < 0 ? "abstains" : named(run, claim.prediction)),
-    make("span", {}, claim.outcome === "certified" ? `${roundDown(claim.radius)} at σ ${short(claim.sigma)}` : claim.outcome),
-    make("span", { class: "faint", title: run.ids[i] }, run.ids[i])));
+  input.card.answer.className = claim.prediction < 0 ? "faint" : wrong ? "bad" : "";
+  input.card.answer.textContent = claim.prediction < 0 ? "abstains" : named(run, claim.prediction);
+  input.card.radius.textContent = claim.outcome === "certified" ? `${roundDown(claim.radius)} at σ ${short(claim.sigma)}` : claim.outcome;
+  return input.card.node;
 }
 function refresh() {
   const look = current(), { run } = look, every = run.gallery, claims = look.own.claims;
@@ -21,7 +28,9 @@ function refresh() {
   const list = every.filter((input) => [...gallery.flags].every((flag) => flags.get(input).includes(flag)) && matches(input));
   const sign = { index: 0, rising: 1, falling: -1 }[gallery.order];
   if (sign) list.sort((a, b) => sign * (claims[a.number].radius - claims[b.number].radius) || a.number - b.number);
-  byId("cards").replaceChildren(...list.slice(0, gallery.shown).map((_, place) => card(list, place)));
+  const nodes = list.slice(0, gallery.shown).map(card), held = byId("cards").children;
+  gallery.list = list;
+  if (nodes.length !== held.length || nodes.some((node, k) => node !== held[k])) byId("cards").replaceChildren(...nodes);
   byId("found").textContent = `${list.length} of ${every.length} inputs.`;
   byId("gallery-note").textContent = run.gallery_notes.join(" ");
   byId("more").hidden = list.length <= gallery.shown;

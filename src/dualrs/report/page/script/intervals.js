@@ -15,12 +15,15 @@ function resampled(lost, gained, n) {
   return weights;
 }
 const ENDS = [0.025, 0.975];
-/** The ends of a 95% percentile interval of the paired bootstrap, of all resamples and not of some, in shares. */
-function pairedInterval(ours, theirs) {
-  const n = ours.length;
+/** The ends of a 95% percentile interval of the paired bootstrap, of all resamples and not of some, in shares.
+
+How far two methods reach is given for each input, and the difference is that of those that reach a radius. */
+function pairedInterval(ours, theirs, radius) {
   let lost = 0, gained = 0;
-  for (let i = 0; i < n; i++) if (ours[i] !== theirs[i]) ours[i] ? gained++ : lost++;
-  return intervalOf(lost, gained, n);
+  for (let i = 0; i < ours.length; i++) {
+    if (ours[i] >= radius) { if (theirs[i] < radius) gained++; } else if (theirs[i] >= radius) lost++;
+  }
+  return intervalOf(lost, gained, ours.length);
 }
 const intervals = new Map();
 function intervalOf(lost, gained, n) {

@@ -68,8 +68,8 @@ function evaluated(run, hearing, settings) {
     else if (!about.sigma || settings.sigmas.includes(about.sigma)) claims = applied(name, hearing, settings);
     if (!claims) continue;
     // At radius 0 what is claimed of the input alone counts too.
-    const reach = claims.map((claim, i) => claim.prediction >= 0 && claim.prediction === label[i] && (claim.radius > 0 || claim.outcome === "predicted") ? claim.radius : -1);
-    found.set(name, { ...about, own, claims, reach, radii: Float64Array.from(reach.filter((r) => r >= 0)).sort() });
+    const reach = Float64Array.from(claims, (claim, i) => claim.prediction >= 0 && claim.prediction === label[i] && (claim.radius > 0 || claim.outcome === "predicted") ? claim.radius : -1);
+    found.set(name, { ...about, own, claims, reach, radii: reach.filter((r) => r >= 0).sort() });
   }
   return found;
 }

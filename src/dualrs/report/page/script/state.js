@@ -46,4 +46,3 @@ function set(changes) {
   look.update();
   changed();
 }
-const hitsAt = (method, radius) => method.reach.map((reach) => reach >= radius);

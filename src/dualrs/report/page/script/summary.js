@@ -30,7 +30,7 @@ function sentence(look) {
   const parts = [`At L2 radius ${radius.toFixed(2)} `, strong(called(own, run)), " certifies ", strong(`${count(reached(own, radius))} of ${count(total)}`), " images"];
   const best = bestFixed(look, radius);
   if (best && best !== own) {
-    const [low, high] = pairedInterval(hitsAt(own, radius), hitsAt(best, radius)), less = 100 * (reached(own, radius) - reached(best, radius)) / total;
+    const [low, high] = pairedInterval(own.reach, best.reach, radius), less = 100 * (reached(own, radius) - reached(best, radius)) / total;
     parts.push("; the best fixed sigma there, ", strong(short(best.sigma)), ", certifies ", strong(count(reached(best, radius))),
       ` (difference ${signed(less)} points, 95% interval ${signed(100 * low)} to ${signed(100 * high)})`);
   }
@@ -71,7 +71,7 @@ function bandOf(look, steps = 60) {
   if (!bestFixed(look, 0) || own.sigma) return null;
   return Array.from({ length: steps + 1 }, (_, k) => {
     const radius = furthest * k / steps, best = bestFixed(look, radius);
-    const [low, high] = pairedInterval(hitsAt(own, radius), hitsAt(best, radius)), base = 100 * reached(best, radius) / run.ids.length;
+    const [low, high] = pairedInterval(own.reach, best.reach, radius), base = 100 * reached(best, radius) / run.ids.length;
     return [radius, base + 100 * low, base + 100 * high];
   });
 }
@@ -182,7 +182,7 @@ function drawDifferences() {
     ...others.map((method) => make("option", { value: method.name, selected: method.name === baseline }, plain(method))));
   const base = (radius) => baseline || !look.envelope ? others.find((method) => method.name === (baseline || byId("baseline").value)) : bestFixed(look, radius);
   const difference = (radius) => {
-    const other = base(radius), [low, high] = pairedInterval(hitsAt(own, radius), hitsAt(other, radius));
+    const other = base(radius), [low, high] = pairedInterval(own.reach, other.reach, radius);
     return [radius, 100 * (reached(own, radius) - reached(other, radius)) / total, 100 * low, 100 * high];
   };
   const furthest = Math.max(0.25, ...[...look.methods.values()].map((method) => method.radii[method.radii.length - 1] ?? 0));
