@@ -10,6 +10,7 @@ from dualrs.errors import BadSetting
 
 if TYPE_CHECKING:
     from dualrs.report.compare import Comparison
+    from dualrs.report.tables import Cells
 
 _FILE_WIDTH = 200  # characters of a table in a file
 _SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
@@ -95,7 +96,7 @@ def compare(
 
 
 def _boxes(comparison: "Comparison", width: int) -> str:
-    """Tables with lines around them, in as many pieces as the width asks for."""
+    """Tables with lines around them, the best of each radius marked, and without the columns that do not fit."""
     from io import StringIO
 
     from rich.console import Console
@@ -106,8 +107,39 @@ def _boxes(comparison: "Comparison", width: int) -> str:
     text = StringIO()
     console = Console(file=text, width=width, highlight=False, markup=False)
     console.print(f"certified accuracy (%) at L2 radius, {comparison.inputs:,} inputs")
-    for cells in all_cells(comparison):
-        print_cells(console, cells)
-    for remark in remarks(comparison):
+    (head, *rows), *others = all_cells(comparison)
+    radii = [name for name in head if _is_radius(name)]
+    facts = [name for name in reversed(head[1:]) if not _is_radius(name)]
+    best = _marked(rows, [row.guaranteed for row in comparison.rows], len(radii))
+    print_cells(console, [head, *best], spare=[*facts, *_least_missed(radii)])
+    for cells in others:
+        print_cells(console, cells, spare=_least_missed([name for name in cells[0] if _is_radius(name)]))
+    for remark in (*([_BEST] if best != rows else []), *remarks(comparison)):
         console.print(remark)
     return text.getvalue()
+
+
+_BEST = "* the best at a radius, among methods with a guarantee"
+
+
+def _is_radius(name: str) -> bool:
+    return name[:1].isdigit()
+
+
+def _marked(rows: "Cells", guaranteed: list[bool], shown: int) -> "Cells":
+    """Rows with a star before the best accuracy at each of the radii ``shown``; nobody is best where all have none."""
+    columns = range(1, shown + 1)
+    sound = [row for row, certifies in zip(rows, guaranteed, strict=True) if certifies]
+    best = {column: max((row[column] for row in sound), key=float, default="0.0") for column in columns}
+
+    def marked(row: list[str], certifies: bool) -> list[str]:
+        stars = ["*" if certifies and row[c] == best[c] != "0.0" else "" for c in columns]
+        return [row[0], *(star + row[c] for c, star in zip(columns, stars, strict=True)), *row[shown + 1 :]]
+
+    return [marked(row, certifies) for row, certifies in zip(rows, guaranteed, strict=True)]
+
+
+def _least_missed(radii: list[str]) -> list[str]:
+    """Radii in the order in which a table can do without them: those between halves first, from the largest down."""
+    between = [r for r in radii[1:] if float(r) % 0.5]
+    return [*reversed(between), *(r for r in reversed(radii[1:]) if r not in between)]

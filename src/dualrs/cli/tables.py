@@ -42,14 +42,34 @@ def print_summary(summary: Summary, title: str, unfinished: int = 0) -> None:
     console.print(facts, highlight=False)
 
 
-def print_cells(console: Console, cells: Cells, named: int = 1) -> None:
-    """A table with lines around it, in as many pieces as the width asks for; numbers stand at the right."""
-    for head, *rows in _pieces(cells, console.width, named):
+def print_cells(console: Console, cells: Cells, named: int = 1, spare: Sequence[str] = ()) -> None:
+    """A table with lines around it; numbers stand at the right.
+
+    Where it is too wide, it does without columns that it can ``spare``, in this order, and says so; if that is not
+    enough, it comes in pieces.
+    """
+    left_out = [*_too_many(cells, console.width, spare)]
+    kept = [column for column, name in enumerate(cells[0]) if name not in left_out]
+    for head, *rows in _pieces([[row[c] for c in kept] for row in cells], console.width, named):
         sides = ["left"] * named + ["right"] * (len(head) - named)
         table = Table(*(Column(name, justify=side, no_wrap=True) for name, side in zip(head, sides, strict=True)))  # type: ignore[arg-type]
         for row in rows:
             table.add_row(*row)
         console.print(table)
+    if left_out:
+        names = ", ".join(name for name in cells[0] if name in left_out)
+        console.print(f"left out, as the terminal is narrow: {names}; a file (-o) has all columns")
+
+
+def _too_many(cells: Cells, width: int, spare: Sequence[str]) -> Iterator[str]:
+    """Which columns have to go until a table fits a width."""
+    widths = {column[0]: max(map(len, column)) + 3 for column in zip(*cells, strict=True)}
+    used = sum(widths.values()) + 1
+    for name in spare:
+        if used <= width:
+            return
+        used -= widths[name]
+        yield name
 
 
 def _pieces(cells: Cells, width: int, named: int) -> Iterator[Cells]:

@@ -45,7 +45,8 @@ class Difference:
 class Row:
     """One method at the radii of a comparison; None where a number is not known or has no meaning.
 
-    ``differences`` is empty without a baseline, and for the baseline itself.
+    ``differences`` is empty without a baseline, and for the baseline itself. ``guaranteed`` is whether the method is a
+    certificate, and not a bound to compare with.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Row:
     mean_votes: float | None = None
     worst_votes: int | None = None
     differences: tuple[Difference, ...] = ()
+    guaranteed: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,7 @@ def compare(
                 float(votes.mean()) if len(votes) else None,
                 int(votes.max()) if len(votes) else None,
                 () if against is None else _differences(hits[name], against),
+                method.guaranteed,
             )
         )
     sets = _sets(found)

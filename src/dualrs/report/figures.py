@@ -28,9 +28,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")  # told apart by the colour-blind too
+# Colours of Okabe and Ito, told apart by the colour-blind too, and each with a dash of its own, so that nine curves
+# have nine looks without colours too.
+Dash = str | tuple[int, tuple[float, ...]]
+_DASHES: tuple[Dash, ...] = (
+    *("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (9, 2)), (0, (2.5, 1))),
+    *((0, (5, 1, 1, 1, 1, 1)), (0, (9, 2, 2, 2)), (0, (1, 2.5))),
+)
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00", "#7a4a12", "#5e5e8c")
 _GREYS = ("#b0b0b0", "#808080", "#404040")
-_DASHES = ("-", "--", ":", "-.")  # tell curves apart where the colours come again
 _SUFFIXES = (".png", ".svg", ".pdf")
 _UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # the same picture is the same file
 _SIZE = (6.4, 4.0)
@@ -39,7 +45,7 @@ _SIZE = (6.4, 4.0)
 def draw_accuracy(methods: Mapping[str, Results], path: Path, title: str = "", *, behind: Collection[str] = ()) -> None:
     """Draw certified accuracy against radius, one exact step curve per method; those ``behind`` in thin grey."""
     furthest = max((float(r.radius.max(initial=0.0)) for r in methods.values()), default=0.0)
-    pens, greys = _pens(), cycle((grey, dash) for dash in _DASHES for grey in _GREYS)
+    pens, greys = _pens(), cycle((grey, dash) for dash in _DASHES[:4] for grey in _GREYS)
     with _picture(path, title) as axes:
         for name, results in methods.items():
             colour, dash = next(greys if name in behind else pens)
@@ -67,7 +73,8 @@ def draw_best_sigma(runs: Mapping[str, FixedRadii], path: Path, title: str = "")
         nowhere = 100 - sum(share.values()) if len(fixed.radii) else 0.0
         bars[name] = [*(share.get(sigma, 0.0) for sigma in sigmas), nowhere]
     with _picture(path, title) as axes:
-        _grouped(axes, [*(f"{sigma:g}" for sigma in sigmas), "none"], bars, "%.0f", 8)
+        written = {name: [f"{share:.0f}" for share in shares] for name, shares in bars.items()}
+        _grouped(axes, [*(f"{sigma:g}" for sigma in sigmas), "none"], bars, written, 8)
         axes.set_xlabel("sigma with the largest certified radius")
         axes.set_ylabel("inputs (%)")
         _legend(axes, runs)
@@ -92,7 +99,7 @@ def draw_regret(runs: Mapping[str, FixedRadii], path: Path, title: str = "") -> 
     """Draw the ECDF of Delta R_c = R*_c - R_c; its intercept is the share of inputs with an optimal sigma."""
     regrets = {name: fixed.regret for name, fixed in runs.items()}
     label = "regret: radius of the best sigma less that of the chosen one"
-    with _ecdfs(regrets, path, title, label, lambda ecdf: ecdf.up_to(0.0)) as axes:
+    with _ecdfs(regrets, path, title, label, lambda ecdf: ecdf.up_to(0.0), "inputs whose sigma is optimal") as axes:
         axes.axhline(100, color="black", ls="--", lw=0.8)  # a router that always names the best sigma
         axes.set_xlim(left=0)
 
@@ -100,26 +107,32 @@ def draw_regret(runs: Mapping[str, FixedRadii], path: Path, title: str = "") -> 
 def draw_slack(runs: Mapping[str, Floats], path: Path, title: str = "") -> None:
     """Draw the ECDF of Delta R_sigma = R_sigma - R_c; below zero, the routing holds the radius down."""
     label = "slack: radius of the routing less that of the class"
-    with _ecdfs(runs, path, title, label, lambda ecdf: ecdf.below(0.0)) as axes:
+    with _ecdfs(runs, path, title, label, lambda ecdf: ecdf.below(0.0), "inputs that the routing limits") as axes:
         axes.axvline(0, color="black", ls="--", lw=0.8)
 
 
 def draw_p_a(runs: Mapping[str, Floats], path: Path, title: str = "") -> None:
     """Draw the ECDF of p_A, the share of votes for the true class at the chosen sigma; in brackets, up to one half."""
-    with _ecdfs(runs, path, title, "share of votes for the true class", lambda ecdf: ecdf.up_to(0.5)) as axes:
+    label, half = "share of votes for the true class", "inputs with at most half of the votes"
+    with _ecdfs(runs, path, title, label, lambda ecdf: ecdf.up_to(0.5), half) as axes:
         axes.axvline(0.5, color="black", ls="--", lw=0.8)
         axes.set_xlim(0, 1)
 
 
 def draw_penalty(path: Path, title: str = "") -> None:
-    """Draw the table of the confidence penalty: the radius at each share of votes under each split alpha : beta."""
+    """Draw the confidence penalty: how much radius each split alpha : beta costs, at each share of votes."""
     rows = confidence_penalty()
-    bars = {f"{a}:{b}": [row.radius for row in rows if row.split == (a, b)] for a, b in SPLITS}
+    radius = {(row.split, row.share): row.radius for row in rows}
+    whole, *others = SPLITS  # the first has all of alpha for the class
+    bars = {f"{a}:{b}": [radius[whole, share] - radius[(a, b), share] for share in SHARES] for a, b in others}
+    # the digits that the paper prints
+    left = {f"{a}:{b}": [f"radius\n{radius[(a, b), share]:.4f}" for share in SHARES] for a, b in others}
     with _picture(path, title or "sigma 1, n 100,000, alpha + beta = 0.001, the class limits") as axes:
-        _grouped(axes, [f"{share:g}" for share in SHARES], bars, "%.4f", 7)  # the digits that the paper prints
-        axes.set_xlabel("share of votes for the class")
-        axes.set_ylabel("certified radius")
-        axes.legend(frameon=False, title="alpha : beta")
+        ticks = [f"{share:g}\n(radius {radius[whole, share]:.4f})" for share in SHARES]
+        _grouped(axes, ticks, bars, left, 7)
+        axes.set_xlabel("share of votes for the class (radius without a router)")
+        axes.set_ylabel("radius lost to the router's share of alpha")
+        axes.legend(frameon=False, title="alpha : beta, for class : router")
 
 
 def draw_why(
@@ -208,9 +221,12 @@ def _bars(why: Why, names: Sequence[str] | None) -> Iterator[dict[str, float]]:
 
 @contextmanager
 def _ecdfs(
-    numbers: Mapping[str, Floats], path: Path, title: str, label: str, intercept: Callable[[Ecdf], float]
+    numbers: Mapping[str, Floats], path: Path, title: str, label: str, intercept: Callable[[Ecdf], float], meaning: str
 ) -> Iterator["Axes"]:
-    """Axes with one distribution function per list of numbers, as steps in percent, its intercept in the legend."""
+    """Axes with one distribution function per list of numbers, as steps in percent.
+
+    The legend has its intercept, and says what that means.
+    """
     found = {name: Ecdf.of(values) for name, values in numbers.items()}
     ends = [value for ecdf in found.values() for value in (ecdf.values[0], ecdf.values[-1])]
     with _picture(path, title) as axes:
@@ -221,22 +237,29 @@ def _ecdfs(
         axes.set_ylim(0, 102)
         axes.set_xlabel(label)
         axes.set_ylabel("inputs (%)")
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=8, title=f"in brackets: {meaning}", title_fontsize=8)
         yield axes
 
 
-def _grouped(axes: "Axes", ticks: Sequence[str], bars: Mapping[str, Sequence[float]], digits: str, size: int) -> None:
-    """Bars side by side at each tick, one for each name, with their heights above them."""
+def _grouped(
+    axes: "Axes",
+    ticks: Sequence[str],
+    bars: Mapping[str, Sequence[float]],
+    written: Mapping[str, Sequence[str]],
+    size: int,
+) -> None:
+    """Bars side by side at each tick, one for each name, with what is written above them."""
     width = 0.8 / len(bars)
     for k, ((name, heights), (colour, _)) in enumerate(zip(bars.items(), _pens(), strict=False)):
         places = np.arange(len(ticks)) + (k - (len(bars) - 1) / 2) * width
-        axes.bar_label(axes.bar(places, heights, width, color=colour, label=name), fmt=digits, fontsize=size)
+        axes.bar_label(axes.bar(places, heights, width, color=colour, label=name), written[name], fontsize=size)
     axes.set_xticks(range(len(ticks)), ticks)
 
 
-def _pens() -> Iterator[tuple[str, str]]:
-    """Colours and dashes, each pair once before any comes again."""
-    return cycle((colour, dash) for dash in _DASHES for colour in _COLOURS)
+def _pens() -> Iterator[tuple[str, Dash]]:
+    """A colour and a dash for each curve: nine looks, then the same colours with other dashes."""
+    count = len(_COLOURS)
+    return cycle((_COLOURS[k], _DASHES[(k + turn) % count]) for turn in range(count) for k in range(count))
 
 
 def _legend(axes: "Axes", named: Mapping[str, object]) -> None:

@@ -104,3 +104,28 @@ def test_misuse_is_a_sentence(dualrs, ledger, two_stages, folder):
     assert "five.ledger is about other inputs" in refused(dualrs("compare", ledger, "five.ledger"))
     (folder / "cut.ledger").write_bytes(ledger.read_bytes()[:300])
     assert "cut.ledger is cut short" in refused(dualrs("compare", "cut.ledger"))
+
+
+def test_a_narrow_terminal_has_one_table_without_some_columns(dualrs, ledger, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = dualrs("compare", ledger)
+    assert code == 0, err
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.count("┏") == 1
+    assert "left out, as the terminal is narrow:" in out
+    code, out, _ = dualrs("compare", ledger, "-o", "table.txt")
+    with open("table.txt") as file:
+        assert "left out" not in file.read()
+
+
+def test_the_best_at_a_radius_is_marked_among_certificates(dualrs, ledger, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    _, out, _ = dualrs("compare", ledger)
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line.startswith("│")]
+    first = {row[0]: row[1] for row in rows}
+    sound = {name: cell for name, cell in first.items() if name not in ("oracle", "envelope", "multiscale-authors")}
+    best = max(float(cell.removeprefix("*")) for cell in sound.values())
+    assert {name for name, cell in first.items() if cell.startswith("*")} == {
+        name for name, cell in sound.items() if float(cell.removeprefix("*")) == best > 0
+    }
+    assert "* the best at a radius, among methods with a guarantee" in out

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from dualrs.report import figures
 from dualrs.report.accuracy import certified_accuracy
 from dualrs.report.diagnostics import FixedRadii
 from dualrs.report.figures import (
+    _pens,
     draw_accuracy,
     draw_best_sigma,
     draw_p_a,
@@ -150,6 +152,20 @@ def test_penalty_shows_the_digits_of_the_paper(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("matplotlib").rcParams, "svg.fonttype", "none")  # letters, not outlines
     draw_penalty(tmp_path / "a.svg")
     assert all(digits in (tmp_path / "a.svg").read_text() for digits in ("2.2877", "0.8256", "0.2409"))
+
+
+def test_nine_curves_have_nine_looks_in_black_and_white_too():
+    pens = [*islice(_pens(), 81)]
+    assert len(set(pens)) == 81
+    assert len({colour for colour, _ in pens[:9]}) == len({dash for _, dash in pens[:9]}) == 9
+
+
+def test_the_legend_says_what_its_numbers_are(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("matplotlib").rcParams, "svg.fonttype", "none")
+    draw_slack({"run": np.array([-0.1, 0.2])}, tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text()
+    assert "in brackets: inputs that the routing limits" in text
+    assert "run (50.0%)" in text
 
 
 @pytest.mark.parametrize(("images", "only_chosen"), [(True, False), (False, True)])

@@ -154,10 +154,10 @@ function wide(groups, radii, cell, kind) {
   table.append(body);
   return table;
 }
-/** On a narrow screen radii go down, and four methods stand side by side. */
+/** On a narrow screen radii go down, and a few methods stand side by side. */
 function tall(groups, radii, cell, kind) {
   return groups.flatMap(({ look, shown, fold, best }) => {
-    const parts = [], size = Math.ceil(shown.length / Math.ceil(shown.length / 4));
+    const most = Math.max(4, Math.floor((byId("table").clientWidth - 90) / 105)), size = Math.ceil(shown.length / Math.ceil(shown.length / most)), parts = [];
     for (let k = 0; k < shown.length; k += size) {
       const some = shown.slice(k, k + size);
       parts.push(make("table", { class: "headline tall" },
