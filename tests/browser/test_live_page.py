@@ -117,6 +117,33 @@ def test_every_rule_gives_what_the_library_gives(chromium, folder, kind):
     assert chromium.errors == []
 
 
+EXPLAINED = """(() => {
+  const look = new Look(data.runs[0]), worst = [0, 0];
+  const off = (a, b) => a === b ? 0 : Math.abs(a - b);
+  for (const rule of %s) {
+    Object.assign(look.settings, { rule });
+    look.update();
+    look.own.claims.forEach((claim, i) => {
+      if (!claim.sigma) return;
+      const least = Math.min(...termsOf(look, claim).map((term) => term.upTo));
+      worst[0] = Math.max(worst[0], off(least, Math.min(claim.rClass, claim.rBefore)));
+      worst[1] = Math.max(worst[1], off(radiusOf(boundOf(look, i, claim)), claim.rClass));
+      stepsOf(look, i, claim);
+    });
+  }
+  return worst;
+})()"""
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_what_explains_a_radius_adds_up_to_it(chromium, folder, kind):
+    changes, names = SETTINGS[kind]
+    path = made(folder / f"explained-{kind}.ledger", a_header(**changes), count=30)
+    run = opened(chromium, folder, path)
+    rules = [name for name in (*run.methods, *names) if name != ORACLE]
+    assert chromium.evaluate(EXPLAINED % json.dumps(rules)) == pytest.approx([0, 0], abs=1e-12)
+
+
 def test_votes_that_pass(chromium, folder):
     path = RESULTS / "cascade" / "calibration.ledger"
     run = opened(chromium, folder, path)

@@ -17,7 +17,20 @@ from dualrs.report.page.tables import guarantees, header, headline, subtitle
 
 # In the order in which they build on one another.
 ARITHMETIC = ("numbers", "votes", "rules", "methods", "words", "intervals")
-SCRIPTS = (*ARITHMETIC, "elements", "chart", "state", "controls", "summary", "diagnostics", "why", "gallery")
+SEEN = (
+    "elements",
+    "glossary",
+    "chart",
+    "state",
+    "controls",
+    "summary",
+    "diagnostics",
+    "seeing",
+    "steps",
+    "why",
+    "gallery",
+)
+SCRIPTS = (*ARITHMETIC, *SEEN)
 
 __all__ = ["SCRIPTS", "Pictures", "Run", "read_run", "write_page"]
 

@@ -48,10 +48,11 @@ function explained(input) {
       make("div", {},
         make("p", {}, make("strong", { class: flags.includes("wrong") ? "bad" : claim.prediction < 0 ? "faint" : "" }, text), says,
           claim.sigma ? ` · sigma ${short(claim.sigma)}` : claim.outcome === "predicted" ? " · by the core network" : "", ` · label: ${label === -2 ? "unknown" : named(run, label)}`),
-        make("p", { id: "why-reason" }, reason(hearing, settings.rule, i, claim, settings)),
+        make("p", { id: "why-reason" }, ...glossed(reason(hearing, settings.rule, i, claim, settings))),
         flags.length ? make("p", { class: "small faint" }, flags.join(" · ")) : null,
         look.moved ? make("p", { class: "small moved" }, `A look after the fact: ${spoken(look, settings)}.`) : null)),
     make("div", { class: "grid" },
+      seeing(look, input), path(look, i, claim), stepThrough(look, i, claim),
       make("div", { class: "panel" }, make("h3", {}, "Radii"), bars(radii.map(([name, r, kind]) => [name, r, roundDown(r), kind]), longest)),
       make("div", { class: "panel" }, make("h3", {}, "By method"), bars(methods.map((method) => {
         const { prediction, radius } = method.claims[i];
