@@ -25,6 +25,7 @@ def test_curves_are_drawn_and_the_legend_switches_them(browser, report):
     assert browser.evaluate("document.querySelectorAll('#legend button').length") == every
     # The own rule, three sigmas, the cascade, envelope and oracle of the run that is looked at; the rule of the other.
     assert browser.evaluate(CURVES) == 8
+    browser.click("#legend summary")
     browser.click("#legend button[aria-pressed=false]")
     assert browser.evaluate(CURVES) == 9
     browser.click("#legend button[aria-pressed=true]")

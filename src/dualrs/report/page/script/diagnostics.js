@@ -47,7 +47,7 @@ function distribution(key, title, label, zero, what, measure, caption) {
   });
 }
 
-const histogram = panel("radii", "Radii", "Inputs by certified radius under the rule that is looked at: right answers in green, others in blue.");
+const histogram = panel("radii", "Radii", "Inputs by certified radius under the rule that is looked at: right answers (green), and others (blue).");
 watch(() => {
   const { own, run } = current(), size = 0.25;
   const furthest = Math.max(size, ...own.claims.map((claim) => claim.radius));

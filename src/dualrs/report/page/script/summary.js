@@ -2,7 +2,9 @@
 
 const OWN = ["own0", "own1", "own2", "own3", "own4", "own5"];
 const THIN = ["thin t0", "thin t1", "thin t2", "thin t3", "thin t4"];
-const OTHERS = ["p1", "p2", "p3", "p4", "p5", "p0 d1", "p1 d1", "p2 d1", "p3 d1", "p4 d1", "p5 d1", "p0 d2", "p1 d2"];
+// The colours after those of the runs, then all of them with other dashes.
+const other = (k) => `p${(state.looks.length + k) % 6} d${Math.floor((state.looks.length + k) / 6) % 4}`;
+const legendOpen = new Set(); // runs whose other curves are listed
 const chosen = new Set(); // curves that were switched on, and off if they begin with a minus
 const plain = (method) => method.sigma ? `sigma ${short(method.sigma)}` : method.title;
 const called = (method, run) => {
@@ -58,7 +60,7 @@ function pictured() {
     for (const method of look.methods.values()) {
       if (method === look.own || method === oracle) continue;
       if (method.sigma) curve(method.name, `sigma ${short(method.sigma)} alone`, { line: THIN[thin++ % THIN.length] }, method.radii, here);
-      else curve(method.name, method.title, { line: OTHERS[others++ % OTHERS.length] }, method.radii, here && (method === besideOwn(look) || method.name === `${look.own.name} attacked`));
+      else curve(method.name, method.title, { line: other(others++) }, method.radii, here && (method === besideOwn(look) || method.name === `${look.own.name} attacked`));
     }
     curve(look.own.name, look.own.title, { line: OWN[place % OWN.length] }, look.own.radii, true);
   });
@@ -82,15 +84,18 @@ function drawPicture() {
   accuracy.show(curves.filter((curve) => curve.shown), band);
   accuracy.mark(state.radius);
   const order = (curve) => /^own/.test(curve.look.line) ? 0 : /thin/.test(curve.look.line) ? 1 : curve.look.area ? 2 : 3;
-  byId("legend").replaceChildren(...state.looks.map(({ run }) => make("div", { role: "group", "aria-label": `Curves of ${run.name}` },
-    several ? make("b", {}, run.name) : null,
-    ...curves.filter((curve) => curve.run === run).sort((a, b) => order(a) - order(b)).map((curve) => make("button", { type: "button", "aria-pressed": String(curve.shown),
-      "data-curve": curve.key, onclick: () => {
-        chosen.delete(curve.shown ? curve.key : `-${curve.key}`);
-        chosen.add(curve.shown ? `-${curve.key}` : curve.key);
-        drawPicture();
-        byId("legend").querySelector(`[data-curve="${curve.key}"]`).focus();
-      } }, sample(curve.look), several ? curve.label.slice(run.name.length + 3) : curve.label)))));
+  const chip = (curve) => make("button", { type: "button", "aria-pressed": String(curve.shown), "data-curve": curve.key, onclick: () => {
+    chosen.delete(curve.shown ? curve.key : `-${curve.key}`);
+    chosen.add(curve.shown ? `-${curve.key}` : curve.key);
+    drawPicture();
+    byId("legend").querySelector(`[data-curve="${curve.key}"]`).focus();
+  } }, sample(curve.look), several ? curve.label.slice(curve.run.name.length + 3) : curve.label);
+  byId("legend").replaceChildren(...state.looks.filter(({ run }) => run.labelled).map(({ run }, place) => {
+    const mine = curves.filter((curve) => curve.run === run).sort((a, b) => order(a) - order(b)), more = mine.filter((curve) => !curve.on);
+    return make("div", { role: "group", "aria-label": `Curves of ${run.name}` }, several ? make("b", {}, run.name) : null, ...mine.filter((curve) => curve.on).map(chip),
+      more.length ? make("details", { open: legendOpen.has(place), ontoggle: (event) => event.target.open ? legendOpen.add(place) : legendOpen.delete(place) },
+        make("summary", { class: "small" }, `${more.length} more curves`), make("div", { class: "chips" }, ...more.map(chip))) : null);
+  }));
   byId("band-note").hidden = !band;
 }
 
