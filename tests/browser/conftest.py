@@ -14,6 +14,7 @@ from report_cases import a_header, made
 
 from dualrs import DualSmoothed, certify_dataset
 from dualrs.data.dataset import ArrayDataset
+from dualrs.report.gallery import Copies
 from dualrs.report.nearest import Nearest
 from dualrs.report.page import Pictures, read_run, write_page
 from dualrs.storage import Ledger
@@ -44,7 +45,11 @@ def report(tmp_path_factory, ledgers):
     broken = Attack("toy/5", 1, 0.25, upper=0.75, answer=2, aim="class at sigma 0.5", searched=0.9, change=change)
     runs[0] = replace(runs[0], attacks={"toy/5": [Nearest("fusion", broken)]})
     images = {why.id: rng.integers(0, 256, (3, 8, 8), dtype=np.uint8) for why in runs[0].whys}
-    pictures = [Pictures(images, ("cat", "dog", "owl", "<b>emu</b>")), Pictures({}, note="No images.")]
+    copied = Copies(images["toy/3"], [images["toy/1"]] * 4, [None, images["toy/2"], None, None])
+    pictures = [
+        Pictures(images, ("cat", "dog", "owl", "<b>emu</b>"), copies={"toy/3": copied}),
+        Pictures({}, note="No images."),
+    ]
     page = folder / "report.html"
     page.write_text(write_page(runs, pictures, command="dualrs report", version="0"), encoding="utf-8")
     return page, runs

@@ -15,7 +15,7 @@ GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 def certified(browser, report):
     """The page with an input open that has a certificate, and its why."""
     _, (run, _) = report
-    why = next(why for why in run.whys if 0.1 < why.certificate.radius < 1)
+    why = next(why for why in run.whys if 0.1 < why.certificate.radius < 1 and why.id not in ("toy/3", "toy/5"))
     browser.click(f"#cards button[data-input='{why.id}']")
     return browser, why
 
@@ -43,6 +43,18 @@ def test_pictures_of_distance_and_of_noise(certified):
     assert "in a random direction" in captions[0]
     assert captions[1:] == [
         f"noise of sigma {sigma}: an illustration, not the noise that voted" for sigma in (0.25, 0.5, 1)
+    ]
+
+
+def test_copies_that_voted_take_the_place_of_illustrations(browser):
+    browser.click("#cards button[data-input='toy/3']")
+    browser.wait("document.querySelectorAll('.seeing canvas').length === 1")
+    shown = browser.evaluate("[...document.querySelectorAll('.seeing img')].map((i) => [i.alt, i.naturalWidth])")
+    assert shown == [
+        ["the first copy that voted at sigma 0.25", 8],
+        ["what the denoiser made of it", 8],
+        ["the first copy that voted at sigma 0.5", 8],
+        ["the first copy that voted at sigma 1", 8],
     ]
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from dualrs.cli.ledgers import OtherRule
-from dualrs.cli.options import Images, method_names, this_command
-from dualrs.cli.sets import spread_out
+from dualrs.cli.options import Images, NetworkOptions, method_names, recipe_file, this_command
+from dualrs.cli.sets import Only, spread_out
 from dualrs.errors import BadSetting
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dualrs.report.given import Given
     from dualrs.report.page import Pictures, Run
     from dualrs.storage import Ledger, Results
+    from dualrs.storage.verify import Report
     from dualrs.theory.bounds import Floats
 
 Files = Annotated[
@@ -45,7 +46,14 @@ _FIVE = 5  # inputs of Figure 1
 def report(
     files: Files,
     output: Annotated[Path, Option("--output", "-o", help="Where to write the page.")] = Path("report.html"),
+    recipe: Annotated[
+        Path | None,
+        Option(
+            parser=recipe_file, metavar="RECIPE", help="For copies of images: the recipe of the run, with its networks."
+        ),
+    ] = None,
     *,
+    networks: Annotated[NetworkOptions, Only("model")],
     data: Images,
 ) -> None:
     """Make a page of ledgers: accuracy of every method, curves, diagnostics, and each input with its why.
@@ -54,12 +62,14 @@ def report(
     certify --all-votes` allows all of them. Images are those of the dataset that the ledger names, where it is at
     hand; otherwise give it with --data. A result table stands among the methods of the first ledger, whose inputs it
     has to be about. A file of `dualrs attack` adds what was not broken, and to each why the image that was found.
+    --recipe or --model gives the networks of one ledger: then a why shows noisy copies that voted and what the denoiser
+    made of them, for up to 100 inputs.
     """
     from dualrs.files import write_whole
     from dualrs.progress import PassingBar
 
     with PassingBar(output.name) as bar:
-        page = page_of(files, data.given(), this_command(), bar.update)
+        page = page_of(files, data.given(), this_command(), bar.update, recipe=recipe, bundle=networks.model)
     output.parent.mkdir(parents=True, exist_ok=True)
     write_whole(output, page)
     print(f"wrote {output}, {len(page) / 1e6:.1f} MB")
@@ -70,8 +80,14 @@ def page_of(
     given: "DataSection | None",
     command: str,
     update: Callable[[str, int, int], None] = lambda what, done, total: None,
+    *,
+    recipe: Path | None = None,
+    bundle: Path | None = None,
 ) -> bytes:
-    """The page of some files, with the images of the data given, or of those that the ledgers name."""
+    """The page of some files, with the images of the data given, or of those that the ledgers name.
+
+    ``recipe`` or ``bundle`` has the networks of the run, for copies of its images.
+    """
     from dualrs.report.attacked import Campaigns
     from dualrs.report.page import read_run, write_page
     from dualrs.version import __version__
@@ -87,7 +103,9 @@ def page_of(
             for place, (name, ledger) in enumerate(opened.items())
         ]
         attacks.demand_all_used()
-        pictures = [_pictures(run, given) for run in runs]
+        if (recipe or bundle) and len(runs) > 1:
+            raise BadSetting("--recipe and --model are the networks of one run; give one ledger")
+        pictures = [_pictures(run, given, recipe, bundle, update) for run in runs]
     return write_page(runs, pictures, command=command, version=__version__).encode()
 
 
@@ -260,13 +278,29 @@ def _named(tables: "Sequence[Given]") -> dict[str, Path]:
     return {name: table.path for name, table in zip(names, tables, strict=True)}
 
 
-def _pictures(run: "Run", given: "DataSection | None") -> "Pictures":
-    """The images of the inputs that the page shows."""
+def _pictures(
+    run: "Run", given: "DataSection | None", recipe: Path | None, bundle: Path | None, report: "Report"
+) -> "Pictures":
+    """The images of the inputs that the page shows and, with the networks of the run, copies of some."""
     from dualrs.cli.pictures import class_names, open_data
     from dualrs.report.page import Pictures
 
+    smoothed = None
+    if recipe is not None or bundle is not None:
+        from dualrs.cli.copies import networks_of
+
+        smoothed, recorded = networks_of(run.header, recipe, bundle)
+        given = given or recorded
     dataset, note = open_data(run.header, given)
     names = class_names(run.header, dataset)
     if dataset is None:
         return Pictures({}, names, note)
-    return Pictures({why.id: dataset.image(why.index) for why in run.shown}, names)
+    images = {why.id: dataset.image(why.index) for why in run.shown}
+    copies = {}
+    if smoothed is not None:
+        from dualrs.cli.copies import copies_of
+
+        for done, why in enumerate(run.copied):
+            report("drawing copies", done, len(run.copied))
+            copies[why.id] = copies_of(run.header, why.id, images[why.id], smoothed)
+    return Pictures(images, names, copies=copies)

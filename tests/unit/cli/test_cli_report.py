@@ -287,6 +287,28 @@ def test_why_shows_what_a_denoiser_made_that_draws(dualrs, folder, monkeypatch):
     assert all(image.std() > 50 for image in first)
 
 
+def test_the_page_shows_copies_that_voted_and_what_the_denoiser_made(dualrs, folder):
+    (folder / "den.py").write_text(DENOISED)
+    (folder / "denoised.toml").write_text(RECIPE)
+    code, _, err = dualrs("certify", "denoised.toml", "--inputs", "0:2", "-o", "run.ledger")
+    assert code == 0, err
+    code, _, err = dualrs("report", "run.ledger", "--recipe", "denoised.toml")
+    assert code == 0, err
+    found = content(folder / "report.html")
+    for entry in found["runs"][0]["gallery"]:
+        assert [copy["sigma"] for copy in entry["copies"]] == [0.1, 0.2]
+        (grey,) = {copy["denoised"] for copy in entry["copies"]}  # one picture, as this denoiser greys everything
+        assert grey not in {copy["noisy"] for copy in entry["copies"]} | {entry["image"]}
+    code, _, err = dualrs("report", "run.ledger", "again=run.ledger", "--recipe", "denoised.toml")
+    assert code == 2
+    assert "the networks of one run; give one ledger" in err
+
+
+def test_without_networks_the_page_has_no_copies(dualrs, ledger, folder):
+    assert dualrs("report", ledger, "--data", "net.py:data")[0] == 0
+    assert all(not entry["copies"] for entry in content(folder / "report.html")["runs"][0]["gallery"])
+
+
 def test_why_takes_the_networks_of_a_bundle(dualrs, folder, monkeypatch):
     (folder / "den.py").write_text(DENOISED)
     (folder / "denoised.toml").write_text(RECIPE)

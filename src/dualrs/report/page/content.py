@@ -8,7 +8,7 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from dualrs.report.gallery import FLAGS, Image, class_name, thumbnail
+from dualrs.report.gallery import FLAGS, Copies, Image, class_name, thumbnail
 from dualrs.report.methods import ENVELOPE, NO_METHOD, Derived, own_method
 from dualrs.report.nearest import Nearest
 from dualrs.report.page.run import Pictures, Run
@@ -99,8 +99,23 @@ def _input(run: Run, i: int, shown: Pictures, images: _Images) -> Json:
     return {
         "number": i,
         "image": None if image is None else images.place(image),
+        "copies": _copies(run, shown.copies.get(why.id), images),
         "attacks": [_attack(found, image, shown, images) for found in run.attacks.get(why.id, ())],
     }
+
+
+def _copies(run: Run, copies: Copies | None, images: _Images) -> list[Json]:
+    """What the expert of each sigma saw; nothing where that was not drawn again."""
+    if copies is None:
+        return []
+    first = len(copies.noisy) - len(run.header.scheme.sigmas)  # before them stands the router, if there is one
+    return [
+        {"sigma": sigma, "noisy": images.place(noisy), "denoised": None if clean is None else images.place(clean)}
+        for sigma, noisy, clean in zip(
+            run.header.scheme.sigmas, copies.noisy[first:], copies.denoised[first:], strict=True
+        )
+        if noisy is not None
+    ]
 
 
 def _attack(found: Nearest, attacked: Image | None, shown: Pictures, images: _Images) -> Json:

@@ -11,7 +11,7 @@ from pathlib import Path
 from dualrs.errors import BadTable
 from dualrs.report.attacked import Campaigns, left_standing
 from dualrs.report.compare import beside
-from dualrs.report.gallery import Image, Why, explain_votes
+from dualrs.report.gallery import Copies, Image, Why, explain_votes
 from dualrs.report.methods import Derived, methods
 from dualrs.report.nearest import Nearest
 from dualrs.report.page.packing import Json, pack
@@ -20,6 +20,7 @@ from dualrs.storage.ledger import Ledger
 from dualrs.storage.results import read_sampled
 from dualrs.storage.verify import Report, silent
 
+MOST_COPIED = 100  # inputs with copies at every sigma: each weighs as much as ten images
 MOST_INPUTS = 1000  # of a gallery; more make a page that no browser likes
 
 
@@ -49,6 +50,11 @@ class Run:
         return math.ceil(len(self.whys) / MOST_INPUTS)
 
     @property
+    def copied(self) -> Sequence[Why]:
+        """The inputs of the gallery of which copies are shown, where there are any."""
+        return self.shown[:: math.ceil(len(self.shown) / MOST_COPIED)]
+
+    @property
     def shown(self) -> Sequence[Why]:
         """The inputs of the gallery."""
         return self.whys[:: self.step]
@@ -56,11 +62,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Pictures:
-    """The images of a run's inputs by id, and the names of their classes; a note where there are none."""
+    """The images of a run's inputs by id, and the names of their classes; a note where there are none.
+
+    ``copies`` are those that the networks of the run saw, of some inputs.
+    """
 
     images: Mapping[str, Image]
     names: Sequence[str] | None = None
     note: str = ""
+    copies: Mapping[str, Copies] = field(default_factory=dict)
 
 
 def read_run(

@@ -85,7 +85,7 @@ function seeing(look, input) {
           + (distance >= found.reach ? `: answered with ${found.answer}` : "")));
         pictures.append(attack.node);
       }
-      for (const sigma of look.run.sigmas) {
+      for (const sigma of input.copies.length ? [] : look.run.sigmas) {
         const noisy = changedPicture(base);
         noisy.show((k) => 255 * sigma * noise[k], `noise of sigma ${short(sigma)}: an illustration, not the noise that voted`);
         pictures.append(noisy.node);
@@ -93,8 +93,11 @@ function seeing(look, input) {
       move();
     });
   }
+  const seen = (place, words) => place == null ? null : make("figure", {}, make("img", { src: picture(place), alt: words }), make("figcaption", { class: "small faint" }, words));
+  const copies = input.copies.flatMap(({ sigma, noisy, denoised }) => [seen(noisy, `the first copy that voted at sigma ${short(sigma)}`), seen(denoised, "what the denoiser made of it")]);
   return make("div", { class: "panel seeing" }, make("h3", {}, "See the radius"),
-    make("div", { class: "control" }, make("label", { for: "distance" }, "distance"), range, shown), said, marks, pictures);
+    make("div", { class: "control" }, make("label", { for: "distance" }, "distance"), range, shown), said, marks, pictures,
+    copies.length ? make("div", { class: "pictures" }, ...copies) : null);
 }
 /** The stages of a cascade as a path, the noisiest first: what each says, and where it stops. */
 function path(look, i, claim) {
