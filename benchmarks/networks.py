@@ -26,8 +26,8 @@ from dualrs.models.noisy import takes_sigma
 from dualrs.models.weights import load_weights
 from dualrs.training.base import Training, train_classifier, train_denoiser
 from dualrs.training.images import TrainingImages
-from dualrs.training.loop import Schedule
 from dualrs.training.noise import Between, OneOf
+from dualrs.training.schedule import Schedule
 from dualrs.training.trainee import Trainee
 
 DENOISERS = [

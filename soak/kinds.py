@@ -254,9 +254,9 @@ class Checkpoints(Kind):
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter.zero_()
-        numbers = _resume(path, IDENTITY, network, optimizer)
+        numbers = _resume(path, IDENTITY, network, optimizer, images=0)
         return {
-            "numbers": numbers,
+            "numbers": _plain(numbers),
             "weights": _plain(network.state_dict()),
             "optimizer": _plain(optimizer.state_dict()),
         }

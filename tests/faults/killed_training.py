@@ -14,9 +14,9 @@ from dualrs.models.card import Architecture
 from dualrs.training import checkpoint, loop
 from dualrs.training.base import Training, train_classifier, train_denoiser, train_router
 from dualrs.training.images import TrainingImages
-from dualrs.training.loop import Schedule
 from dualrs.training.noise import Between, OneOf
 from dualrs.training.router import RouterObjective
+from dualrs.training.schedule import Schedule
 from dualrs.training.trainee import Trainee
 
 GENERATOR = np.random.default_rng(0)

@@ -71,7 +71,7 @@ class Course:
         """A training with its command; a bar shows it as long as it is in use, and then its result is printed."""
         from dualrs.cli.training_bar import TrainingBar
         from dualrs.training.base import Training
-        from dualrs.training.loop import Schedule
+        from dualrs.training.schedule import Schedule
 
         schedule = Schedule(self.epochs, self.batch_size, self.rate, self.weight_decay, self.seed, self.halve_every)
         before = _time_of(out)

@@ -18,8 +18,8 @@ from dualrs.pipeline.build import build_loss
 from dualrs.schemes import Dual, Scheme
 from dualrs.smoothed import SmoothedModel
 from dualrs.smoothed.model import sampling_plan, target_of
-from dualrs.training.loop import Schedule
 from dualrs.training.router import RouterObjective
+from dualrs.training.schedule import Schedule
 
 
 def check_rounds(recipe: RoundsRecipe, data: Dataset, test: Dataset) -> None:

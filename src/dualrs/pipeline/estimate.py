@@ -28,9 +28,10 @@ from dualrs.smoothed import Pool, RouterAlone, SmoothedModel
 from dualrs.training.classifier import classifier_task
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
-from dualrs.training.loop import Schedule, State, Task, fit
+from dualrs.training.loop import State, Task, fit
 from dualrs.training.noise import OneOf
 from dualrs.training.router import RouterObjective, router_task
+from dualrs.training.schedule import Schedule
 from dualrs.votes import Part, Purpose, SamplingPlan, Stream, Tally, Wanted
 
 _BATCHES = 4  # that a rate is measured on

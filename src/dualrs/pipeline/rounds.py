@@ -31,10 +31,11 @@ from dualrs.training.assignment import read_assignment
 from dualrs.training.base import Training, train_classifier, train_router
 from dualrs.training.images import TrainingImages
 from dualrs.training.lessons import read_lessons
-from dualrs.training.loop import Schedule, State
+from dualrs.training.loop import State
 from dualrs.training.noise import Levels, OneOf
 from dualrs.training.processes import alone
 from dualrs.training.router import RouterObjective
+from dualrs.training.schedule import Schedule
 from dualrs.training.trainee import Trainee
 
 

@@ -3,8 +3,9 @@
 A training that is done already is recognised by the sentence in its card, and not done again.
 """
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,24 @@ from torch import Tensor, nn
 
 from dualrs.data.classes import demand_fit, numbered_as
 from dualrs.data.dataset import Dataset
-from dualrs.errors import BadCheckpoint
+from dualrs.errors import BadCheckpoint, BadSetting, first_line
 from dualrs.models.architectures import DENOISERS
 from dualrs.models.card import Architecture, Card
+from dualrs.models.compiled import compile_parts, is_compilers
 from dualrs.models.denoise import Preconditioned
 from dualrs.models.weights import save_weights
-from dualrs.training.classifier import Measured, classifier_task, measure
+from dualrs.training.classifier import PLAIN, Measured, classifier_task, measure
 from dualrs.training.denoiser import denoiser_task, denoising_error
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
 from dualrs.training.log import log_beside
-from dualrs.training.loop import Schedule, State, Task, fit
+from dualrs.training.loop import State, Task, fit
+from dualrs.training.methods import Method
 from dualrs.training.noise import Levels
 from dualrs.training.own_loss import OwnLoss
 from dualrs.training.processes import Processes, join
 from dualrs.training.router import RouterObjective, router_task
+from dualrs.training.schedule import Schedule
 from dualrs.training.trainee import Trainee, fresh
 
 _LICENCE = "not stated"  # whose network it is decides
@@ -37,8 +41,9 @@ _LICENCE = "not stated"  # whose network it is decides
 class Training:
     """What every training has: images and their noise, a schedule, where it runs, and where the result goes.
 
-    ``test`` is what the result is measured on, ``recipe`` the command, for the card. A training that was stopped goes
-    on from ``out`` with the suffix .checkpoint; its log has the suffix .log.csv.
+    ``test`` is what the result is measured on, ``recipe`` the command, for the card. With ``compile`` torch compiles
+    the networks first. A training that was stopped goes on from ``out`` with the suffix .checkpoint; its log has the
+    suffix .log.csv.
     """
 
     out: Path
@@ -49,7 +54,20 @@ class Training:
     recipe: str = ""
     device: str | torch.device = "cpu"
     dtype: str | None = None
+    compile: bool = False
     report: Callable[[State], None] = lambda state: None
+
+    def of_copies(self, copies: int) -> "Training":
+        """The same with so many noisy copies of each image: a batch holds fewer images, and an epoch more steps."""
+        if copies == 1:
+            return self
+        images, left = divmod(self.schedule.batch_size, copies)
+        if left or images < 2:
+            raise BadSetting(
+                f"a batch of {self.schedule.batch_size} noisy images cannot be made of {copies} copies of each of two "
+                f"images or more; give a batch size that {copies} divides"
+            )
+        return replace(self, schedule=replace(self.schedule, batch_size=images))
 
     @property
     def card(self) -> Path:
@@ -81,10 +99,10 @@ def train_denoiser(training: Training, architecture: Architecture) -> Card:
     )
 
 
-def train_classifier(training: Training, trainee: Trainee, own: OwnLoss | None = None) -> Card:
-    """Train a classifier behind a denoiser or bare, measure it and write it down; return its card.
+def train_classifier(training: Training, trainee: Trainee, own: OwnLoss | None = None, method: Method = PLAIN) -> Card:
+    """Train a classifier behind a denoiser or bare, by some method, measure it and write it down; return its card.
 
-    ``own`` is a loss in place of cross-entropy.
+    ``own`` is a loss in place of cross-entropy. The batch size counts noisy images.
     """
     classes, names = training.images.classes, training.images.class_names
     architecture, network = trainee.begin(classes, training.schedule.seed)
@@ -98,9 +116,10 @@ def train_classifier(training: Training, trainee: Trainee, own: OwnLoss | None =
             for s in training.levels.typical
         }
 
+    front = Front(trainee.denoiser, training.device, compile=training.compile)
     return _train(
-        training,
-        classifier_task(network, Front(trainee.denoiser, training.device), training.images, training.levels, own),
+        training.of_copies(method.copies),
+        classifier_task(network, front, training.images, training.levels, own, method),
         architecture,
         f"Classifier of {architecture.arguments.get('classes', classes)} classes{trainee.place}",
         scores,
@@ -113,7 +132,7 @@ def train_router(
 ) -> Card:
     """Train a router behind a denoiser or bare, measure how often it finds the best sigma, and write it down.
 
-    ``radii`` have a column for each of ``sigmas``.
+    ``radii`` have a column for each of ``sigmas``. The batch size counts images, or with a method noisy images.
     """
     architecture, network = trainee.begin(len(sigmas), training.schedule.seed)
 
@@ -123,8 +142,14 @@ def train_router(
         return {f"{training.test.name} best sigma found": found.accuracy} | named
 
     return _train(
-        training,
-        router_task(network, Front(trainee.denoiser, training.device), training.images, radii, objective),
+        training if objective.method is None else training.of_copies(objective.method.copies),
+        router_task(
+            network,
+            Front(trainee.denoiser, training.device, compile=training.compile),
+            training.images,
+            radii,
+            objective,
+        ),
         architecture,
         f"Router over sigmas {', '.join(f'{sigma:g}' for sigma in sigmas)}{trainee.place}",
         scores,
@@ -152,16 +177,17 @@ def _train(
     if together.main:
         _sweep(training)
     if not done:
-        seconds = fit(
-            task, training.schedule, training.checkpoint,
-            device=training.device, dtype=training.dtype, report=training.report,
-        )  # fmt: skip
+        with _compiled(task.network, training.compile):
+            seconds = fit(
+                task, training.schedule, training.checkpoint,
+                device=training.device, dtype=training.dtype, report=training.report,
+            )  # fmt: skip
         if together.main:
             card = Card(
                 what=f"{what}; trained at {training.levels}",
                 architecture=architecture,
                 data=training.images.name,
-                recipe=training.recipe or str(asdict(training.schedule)),
+                recipe=training.recipe or str(training.schedule.settings),
                 seed=training.schedule.seed,
                 cost=f"{seconds / 60:.0f} min on {_where(training, together)}",
                 scores={name: round(score, 4) for name, score in scores().items()},
@@ -175,6 +201,22 @@ def _train(
     if together.main:  # last, so that whatever is cut off before can be done again
         training.checkpoint.unlink(missing_ok=True)
     return Card.read(training.card)
+
+
+@contextmanager
+def _compiled(network: nn.Module, wanted: bool) -> Iterator[None]:
+    """Have torch compile the network in place; if it cannot, say so instead of training at another speed."""
+    if wanted:
+        compile_parts(network)
+    try:
+        yield
+    except Exception as error:
+        if not is_compilers(error):
+            raise
+        raise BadSetting(
+            f"torch cannot compile this network here ({first_line(error)}); train it without compiling, which ends "
+            "with the same weights up to rounding"
+        ) from error
 
 
 def _is_done(training: Training, identity: str) -> bool:

@@ -1,4 +1,4 @@
-"""A checkpoint as a file: what torch saves, and after it a digest of every byte.
+"""A checkpoint as a file: what torch saves, and after it a digest of every byte; and what identifies numbers.
 
 Enters: the state of a training, or a path. Leaves: a file that is there as a whole or not at all, or what it holds. A
 file of which one bit is not as it was written is refused: a training that went on from it would end otherwise, and
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import torch
+from torch import Tensor
 
 from dualrs.errors import BadCheckpoint
 from dualrs.files import whole_file
@@ -38,6 +39,11 @@ def read_checkpoint(path: Path) -> Any:
         _demand_plain(file, path)
         file.seek(0)
         return torch.load(file, map_location="cpu", weights_only=True)
+
+
+def digest(tensor: Tensor) -> str:
+    """A short hash of numbers, for the sentence that says what is trained on what."""
+    return hashlib.blake2b(tensor.contiguous().numpy().tobytes(), digest_size=8).hexdigest()
 
 
 def _digest(file: IO[bytes], size: int) -> bytes:

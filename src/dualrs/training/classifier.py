@@ -9,48 +9,69 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from dualrs.data.classes import demand_fit, numbered_as
 from dualrs.data.dataset import Dataset
-from dualrs.errors import BadModel, NonFiniteLogits
+from dualrs.errors import BadModel, BadSetting, NonFiniteLogits
 from dualrs.models.hardware import autocast, check_dtype, fastest_dtype, open_device
 from dualrs.models.noisy import Wants, answering, class_names, fingerprint, logits_of, takes_sigma
 from dualrs.models.randomness import FromGenerator
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages, plain_batches
 from dualrs.training.loop import Task
+from dualrs.training.methods import Exercise, Method
+from dualrs.training.methods.gaussian import Gaussian
 from dualrs.training.noise import Levels, add_noise
 from dualrs.training.own_loss import OwnLoss
+from dualrs.training.pupil import Pupil
+
+PLAIN = Gaussian()
 
 
 def classifier_task(
-    network: nn.Module, front: Front, images: TrainingImages, levels: Levels, own: OwnLoss | None = None
+    network: nn.Module,
+    front: Front,
+    images: TrainingImages,
+    levels: Levels,
+    own: OwnLoss | None = None,
+    method: Method = PLAIN,
 ) -> Task:
-    """To tell classes, by cross-entropy or by a loss of the user's ``own``, of logits and labels."""
-    device = front.device
+    """To tell classes, by some method, or by a loss of the user's ``own``, of logits and labels, under plain noise."""
+    if own is not None and method != PLAIN:
+        raise BadSetting(
+            f"the loss {own.reference} takes the place of cross-entropy under plain noise, and {method.name} has a "
+            "loss of its own; leave out one of them"
+        )
+    device, pupil = front.device, Pupil("classifier", network, front)
     about = f"classifier {fingerprint(network)} {front.name}, {images.name} {images.fingerprint}, {levels!r}"
     about += "" if own is None else f", {own.about}"
-    told = takes_sigma(network)
+    about += "" if method == PLAIN else f", {method.about}"
+
+    def respond(noisy: Tensor, sigma: Tensor) -> Tensor:
+        logits = pupil(noisy, sigma)
+        answers = logits.shape[1] if logits.ndim == 2 else 0
+        if answers < images.classes or (images.class_names and answers > images.classes):
+            raise BadModel(
+                f"the classifier answers with shape {tuple(logits.shape)} to {len(noisy)} images, but {images.name} "
+                f"has {images.classes} classes; give it one logit for each"
+            )
+        return logits
+
+    memory = method.memory(respond, images, levels)
 
     def loss(indices: Tensor, generator: Generator) -> Tensor:
         clean = images.batch(indices, generator)
         sigma = levels.draw(indices, generator)
-        noisy, sigma = add_noise(clean, sigma, generator).to(device), sigma.to(device)
-        seen = front(noisy, sigma)
-        with answering("classifier", network, seen):
-            logits = logits_of(network(seen, sigma=sigma) if told else network(seen))
-        answers = logits.shape[1] if logits.ndim == 2 else 0
-        if answers < images.classes or (images.class_names and answers > images.classes):
-            raise BadModel(
-                f"the classifier answers with shape {tuple(logits.shape)} to {len(seen)} images, but {images.name} has "
-                f"{images.classes} classes; give it one logit for each"
-            )
         labels = images.labels[indices].to(device)
-        return F.cross_entropy(logits, labels) if own is None else own(logits, labels).mean()
+        if own is not None:
+            noisy = add_noise(clean, sigma, generator).to(device)
+            return own(respond(noisy, sigma.to(device)), labels).mean()
+        return method.loss(
+            Exercise(network, respond, indices, clean.to(device), sigma.to(device), labels, generator, memory)
+        )
 
-    return Task(network, images, loss, about)
+    return Task(network, images, loss, about, memory)
 
 
 @dataclass(frozen=True)

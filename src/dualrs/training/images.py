@@ -70,6 +70,12 @@ class TrainingImages:
         ]
         return taken.float().div_(LEVELS)
 
+    def plain(self, indices: Tensor) -> Tensor:
+        """Images in [0, 1] as they are."""
+        padded, places = self._find(indices)
+        top, left = (slice(self.margin, self.margin + side) for side in self.sides)
+        return padded[places][:, :, top, left].float().div_(LEVELS)
+
     def _find(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Images with their margin, and where among them those of a batch are."""
         if self._held is not None:

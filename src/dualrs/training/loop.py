@@ -1,70 +1,35 @@
-"""The loop that trains a network: AdamW, a checkpoint every minute, a log, resumable at any step.
+"""The loop that trains a network: a checkpoint every minute, a log, resumable at any step.
 
 Enters: a task (a network, images and a loss), a schedule and a path. Leaves: the network trained, in evaluation mode.
 Every random choice of a step is drawn from (seed, step), so that a run that was stopped goes on as if it had not been:
 on one CPU thread, to the last bit. Several processes share each batch (see `processes`).
 """
 
-import hashlib
 import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from dualrs.errors import BadCheckpoint, BadModel, BadSetting, NonFiniteLogits
+from dualrs.errors import BadCheckpoint, BadSetting, NonFiniteLogits
 from dualrs.models.hardware import autocast, check_dtype, fastest_dtype
 from dualrs.training.checkpoint import read_checkpoint, write_checkpoint
 from dualrs.training.images import TrainingImages
 from dualrs.training.log import Log, log_beside
-from dualrs.training.processes import join
+from dualrs.training.memory import Memory, Poll
+from dualrs.training.processes import Processes, join
+from dualrs.training.schedule import Schedule, are_moments, form
 
 _SECONDS_BETWEEN_CHECKPOINTS = 60
-_WARM_UP = 0.1  # share of the steps
-_CLIP = 1.0  # norm of the gradient
-_ORDER, _BATCH, _LAYERS = 0, 1, 2  # what randomness is for: the order of images, the loss, layers such as dropout
+# What randomness is for: the order of images, the loss, layers such as dropout, votes between two epochs.
+_ORDER, _BATCH, _LAYERS, _VOTES = 0, 1, 2, 3
 _NAMED = 8  # ids in a complaint
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How long, how fast and from which seed."""
-
-    epochs: int = 20
-    batch_size: int = 128
-    rate: float = 2e-3
-    weight_decay: float = 0.02
-    seed: int = 0
-    halve_every: int = 0  # epochs; at 0 the rate rises for a tenth of the time and then falls linearly to nothing
-
-    def __post_init__(self) -> None:
-        if (
-            min(self.epochs, self.batch_size - 1) < 1
-            or not self.rate > 0
-            or min(self.weight_decay, self.seed, self.halve_every) < 0
-        ):
-            raise BadSetting(f"epochs, batch size and rate must be positive, and nothing negative; got {self}")
-
-    def steps_per_epoch(self, images: int) -> int:
-        """Whole batches in so many images; none are too few."""
-        if images < self.batch_size:
-            raise BadSetting(
-                f"{images} images do not fill one batch of {self.batch_size}; take a smaller batch size, or more images"
-            )
-        return images // self.batch_size
-
-    def rate_at(self, step: int, steps_per_epoch: int) -> float:
-        """The learning rate of a step, counted from 0."""
-        if self.halve_every:
-            return self.rate * 0.5 ** (step // steps_per_epoch // self.halve_every)
-        share = (step + 1) / (self.epochs * steps_per_epoch + 1)
-        return self.rate * min(share / _WARM_UP, (1 - share) / (1 - _WARM_UP))
 
 
 @dataclass(frozen=True)
@@ -78,6 +43,7 @@ class State:
     rate: float
     images_per_second: float  # of this run
     seconds: float  # over all runs
+    doing: str = ""  # if not steps
 
 
 Loss = Callable[[Tensor, Generator], Tensor]  # (indices of a batch, its source of randomness) -> mean loss
@@ -91,10 +57,11 @@ class Task:
     images: TrainingImages
     loss: Loss
     about: str
+    memory: Memory = field(default_factory=Memory)
 
     def identity(self, schedule: Schedule) -> str:
         """The sentence that tells this training from any other."""
-        return f"{self.about}; {asdict(schedule)}"
+        return f"{self.about}; {schedule.settings}"
 
 
 def fit(
@@ -111,7 +78,7 @@ def fit(
     The log is NAME.log.csv beside the checkpoint. A checkpoint of anything else is refused.
     """
     together = join(device)
-    device, network, count = together.device, task.network, len(task.images)
+    device, network, memory, count = together.device, task.network, task.memory, len(task.images)
     dtype = check_dtype(dtype or fastest_dtype(device))
     network.to(device).train()
     steps_per_epoch = schedule.steps_per_epoch(count)
@@ -120,9 +87,9 @@ def fit(
             f"{together.count} processes cannot share batches of {schedule.batch_size} evenly; choose a multiple"
         )
     steps = schedule.epochs * steps_per_epoch
-    optimizer = torch.optim.AdamW(_groups(network, schedule.weight_decay), lr=schedule.rate)
+    optimizer = schedule.optimizer_of(network)
     identity = task.identity(schedule)
-    step, spent, mean_loss = _resume(checkpoint, identity, network, optimizer)
+    step, spent, mean_loss, memory.known = _resume(checkpoint, identity, network, optimizer, count)
     together.agree(f"{identity}, from step {step}")
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     began = saved = time.perf_counter()
@@ -133,10 +100,16 @@ def fit(
     ):
         while step < steps:
             epoch, place = divmod(step, steps_per_epoch)
-            if place == 0 or step == fresh:
-                order = torch.randperm(count, generator=_source(schedule.seed, _ORDER, epoch))
-            batch = order[place * schedule.batch_size : (place + 1) * schedule.batch_size]
             rate = schedule.rate_at(step, steps_per_epoch)
+            if place == 0 or step == fresh:
+                memory.epoch = epoch
+                if place == 0:  # else the checkpoint has it
+                    where = State(step, steps, epoch, mean_loss, rate, 0.0, spent + time.perf_counter() - began)
+                    source = partial(_source, schedule.seed, _VOTES, epoch)
+                    with autocast(device, dtype):
+                        memory.renew(_poll(task, together, source, where, report))
+                order = memory.order(count, _source(schedule.seed, _ORDER, epoch))
+            batch = order[place * schedule.batch_size : (place + 1) * schedule.batch_size]
             for group in optimizer.param_groups:
                 group["lr"] = rate
             torch.manual_seed(_seed(schedule.seed, _LAYERS, step, together.rank))
@@ -145,7 +118,7 @@ def fit(
             optimizer.zero_grad(set_to_none=True)
             value.backward()  # type: ignore[no-untyped-call]
             together.average(p.grad for p in network.parameters() if p.grad is not None)
-            norm = nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
+            norm = nn.utils.clip_grad_norm_(network.parameters(), schedule.clip)
             # the first process alone decides when to keep: clocks differ
             due = together.main and time.perf_counter() - saved > _SECONDS_BETWEEN_CHECKPOINTS
             facts = together.mean(torch.stack([value.detach().float(), norm.float(), norm.new_tensor(due).float()]))
@@ -166,26 +139,21 @@ def fit(
                 if together.main:
                     content = {"identity": identity, "step": step, "seconds": spent + elapsed, "loss": mean_loss}
                     states = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-                    write_checkpoint(content | states, checkpoint)
+                    known = {"memory": memory.known} if memory.known else {}
+                    write_checkpoint(content | states | known, checkpoint)
                 saved, kept = time.perf_counter(), step
     network.eval()
     return spent + time.perf_counter() - began
 
 
-def digest(tensor: Tensor) -> str:
-    """A short hash of numbers, for the sentence that says what is trained on what."""
-    return hashlib.blake2b(tensor.contiguous().numpy().tobytes(), digest_size=8).hexdigest()
+def _poll(
+    task: Task, together: Processes, source: Callable[[int], Generator], where: State, report: Callable[[State], None]
+) -> Poll:
+    def tell(share: float) -> None:
+        if together.main:
+            report(replace(where, doing=f"counting votes, {share:.0%}"))
 
-
-def _groups(network: nn.Module, decay: float) -> list[dict[str, Any]]:
-    """Weights decay; biases and normalisation do not."""
-    parameters = [p for p in network.parameters() if p.requires_grad]
-    if not parameters:
-        raise BadModel("the network has nothing to train: none of its parameters takes a gradient")
-    return [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
+    return Poll(task.network, task.images, together, source, tell)
 
 
 def _seed(seed: int, role: int, number: int, rank: int = 0) -> int:
@@ -213,14 +181,14 @@ def _complaint(
 
 
 def _resume(
-    path: Path, identity: str, network: nn.Module, optimizer: torch.optim.Optimizer
-) -> tuple[int, float, float]:
-    """Step, seconds and mean loss of a checkpoint, after its weights were taken over; zeros if there is none.
+    path: Path, identity: str, network: nn.Module, optimizer: torch.optim.Optimizer, images: int
+) -> tuple[int, float, float, dict[str, Tensor]]:
+    """Step, seconds, mean loss and memory of a checkpoint, after its weights were taken over; zeros if there is none.
 
     Everything is looked at before anything is taken over.
     """
     if not path.exists():
-        return 0, 0.0, 0.0
+        return 0, 0.0, 0.0, {}
     broken = (
         f"{path} is not a whole checkpoint; delete it to begin anew (it was cut short or altered, or an earlier dualrs "
         "wrote it)"
@@ -230,16 +198,18 @@ def _resume(
         found, step = str(content["identity"]), int(content["step"])
         seconds, loss = float(content["seconds"]), float(content["loss"])
         weights, moments = content["network"], content["optimizer"]["state"]
+        known = {str(name): table for name, table in content.get("memory", {}).items()}
     except Exception as error:  # torch.load fails in many ways, none of which says more
         raise BadCheckpoint(broken) from error
     if found != identity:
         raise BadCheckpoint(
             f"{path} belongs to another training; use another folder.\n  there: {found}\n  here:  {identity}"
         )
-    if step < 1 or not math.isfinite(seconds) or _form(weights) != _form(network.state_dict()):
+    if step < 1 or not math.isfinite(seconds) or form(weights) != form(network.state_dict()):
         raise BadCheckpoint(broken)
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    if not _are_moments(moments, parameters):
+    if not are_moments(moments, optimizer):
+        raise BadCheckpoint(broken)
+    if any(not isinstance(table, Tensor) or table.shape[:1] != (images,) for table in known.values()):
         raise BadCheckpoint(broken)
     try:
         network.load_state_dict(weights)
@@ -247,27 +217,4 @@ def _resume(
         optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
     except Exception as error:  # of a network with states of its own kind
         raise BadCheckpoint(broken) from error
-    return step, seconds, loss
-
-
-def _form(value: object) -> object:
-    """What must be equal for one state to take the place of another: names, and shapes and types of numbers."""
-    match value:
-        case Tensor():
-            return value.shape, value.dtype, value.layout, value.device.type == "meta"
-        case dict():
-            return {name: _form(held) for name, held in value.items()}
-        case _:
-            return type(value)
-
-
-def _are_moments(states: object, parameters: list[nn.Parameter]) -> bool:
-    """Whether these are what AdamW keeps of some of the parameters, by their numbers."""
-    if not isinstance(states, dict) or not all(type(place) is int for place in states):
-        return False
-    if not all(0 <= place < len(parameters) for place in states):
-        return False
-    return all(
-        _form(state) == {"step": _form(torch.tensor(0.0)), "exp_avg": _form(p), "exp_avg_sq": _form(p)}
-        for state, p in ((state, parameters[place].detach()) for place, state in states.items())
-    )
+    return step, seconds, loss, known

@@ -56,7 +56,7 @@ def hard_labels(radii: Tensor) -> Tensor:
 
 def soft_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Cross-entropy with labels (batch, candidates), averaged over the noisy copies. Shape (batch,)."""
-    return -(labels * _log_softmax(logits)).sum(dim=-1).mean(dim=0)
+    return -(labels * log_softmax(logits)).sum(dim=-1).mean(dim=0)
 
 
 def consistency(logits: Tensor, *, consistency_weight: float, entropy_weight: float) -> Tensor:
@@ -65,8 +65,8 @@ def consistency(logits: Tensor, *, consistency_weight: float, entropy_weight: fl
     As in Jeong and Shin, the gradient passes through f_hat too. Unlike there, log f_hat is a logsumexp: an answer
     whose probability is 0 in float32 on every copy would make the gradient NaN.
     """
-    log_copies = _log_softmax(logits)
-    log_mean = log_copies.logsumexp(dim=0) - math.log(len(logits))
+    log_copies = log_softmax(logits)
+    log_mean = mean_of_logs(log_copies)
     # not log_mean.exp(): gaps of a thousand, times lambda, would be rounded off against gradients of order 1
     mean = logits.softmax(dim=-1, dtype=log_copies.dtype).mean(dim=0)
     gap = log_copies - log_mean
@@ -120,6 +120,11 @@ def router_loss(
     return (balance * (cross_entropy + weight * regular)).mean()
 
 
-def _log_softmax(logits: Tensor) -> Tensor:
+def log_softmax(logits: Tensor) -> Tensor:
     """In float32 at least: networks may answer in half precision."""
     return logits.log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+
+def mean_of_logs(log_copies: Tensor) -> Tensor:
+    """The logarithm of the mean over copies, from logarithms: finite though a probability is 0 in float32 on each."""
+    return log_copies.logsumexp(dim=0) - math.log(len(log_copies))

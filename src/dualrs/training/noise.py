@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from dualrs.errors import BadSetting
-from dualrs.training.loop import digest
+from dualrs.training.checkpoint import digest
 
 _OVER_A_RANGE = (0.1, 0.25, 0.5, 1.0)
 

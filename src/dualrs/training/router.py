@@ -10,15 +10,20 @@ import torch
 from torch import Generator, Tensor, nn
 
 from dualrs.errors import BadSetting
-from dualrs.models.noisy import answering, fingerprint, logits_of, takes_sigma
+from dualrs.models.noisy import fingerprint
+from dualrs.training.checkpoint import digest
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
-from dualrs.training.loop import Task, digest
-from dualrs.training.losses import Gate, balance_weights, radius_scale, router_loss
+from dualrs.training.loop import Task
+from dualrs.training.losses import Gate, balance_weights, hard_labels, radius_scale, router_loss, soft_labels
+from dualrs.training.memory import Memory
+from dualrs.training.methods import Exercise, Method
 from dualrs.training.noise import add_noise
 from dualrs.training.own_loss import OwnLoss
+from dualrs.training.pupil import Pupil
 
 _OF_OUR_LOSS = ("consistency_weight", "entropy_weight", "gate", "hard")
+_OF_THE_PAPER = ("consistency_weight", "entropy_weight", "gate", "noise_copies")
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,7 @@ class RouterObjective:
     """The loss and its noise; defaults are the paper's for CIFAR-10.
 
     ``own`` takes logits, (copies, inputs, candidates), and radii, (inputs, candidates), in place of the paper's terms.
+    A ``method`` of `methods` takes their place too: the labels, soft unless ``hard``, are then what it trains for.
     """
 
     sigma_e: float = 1.0
@@ -36,6 +42,7 @@ class RouterObjective:
     balanced: bool = True
     hard: bool = False  # labels, for comparison
     own: OwnLoss | None = field(default=None, repr=False)
+    method: Method | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.sigma_e > 0 or self.noise_copies < 1 or min(self.consistency_weight, self.entropy_weight) < 0:
@@ -45,6 +52,20 @@ class RouterObjective:
         replaced = [f.name for f in fields(self) if f.name in _OF_OUR_LOSS and getattr(self, f.name) != f.default]
         if self.own is not None and replaced:
             raise BadSetting(f"the loss {self.own.reference} takes the place of {', '.join(replaced)}; leave them out")
+        if self.method is not None:
+            self._check_method(self.method)
+
+    def _check_method(self, method: Method) -> None:
+        if method.not_for_routers:
+            raise BadSetting(f"a router cannot be trained by {method.name}: {method.not_for_routers}; choose another")
+        if self.own is not None:
+            raise BadSetting(f"{method.name} and the loss {self.own.reference} are two losses; leave out one of them")
+        replaced = [f.name for f in fields(self) if f.name in _OF_THE_PAPER and getattr(self, f.name) != f.default]
+        if replaced:
+            raise BadSetting(
+                f"{', '.join(replaced)} belong to the paper's own loss, and {method.name} has settings of its own "
+                "(method_args); leave them out"
+            )
 
 
 def router_task(
@@ -55,21 +76,27 @@ def router_task(
     about = (
         f"router {fingerprint(network)} {front.name}, {images.name} {images.fingerprint}, {objective}, "
         f"radii {digest(radii)}{'' if objective.own is None else f', {objective.own.about}'}"
+        f"{'' if objective.method is None else f', {objective.method.about}'}"
     )
-    told = takes_sigma(network)
+    pupil = Pupil("router", network, front)
     radii = radii.float()
     balance, scale = balance_weights(radii, objective.balanced), radius_scale(radii)
-    sigma_e = objective.sigma_e
+    labelled = hard_labels if objective.hard else soft_labels
+    sigma_e, method, memory = objective.sigma_e, objective.method, Memory()
 
     def loss(indices: Tensor, generator: Generator) -> Tensor:
         clean = images.batch(indices, generator)
+        known, weights = radii[indices].to(device), balance[indices].to(device)
+        if method is not None:
+            sigma, best = torch.full((len(indices),), sigma_e, device=device), known.argmax(dim=1)
+            return method.loss(
+                Exercise(
+                    network, pupil, indices, clean.to(device), sigma, best, generator, memory, labelled(known), weights
+                )
+            )
         copies = clean.repeat(objective.noise_copies, 1, 1, 1)
         noisy = add_noise(copies, torch.full((len(copies),), sigma_e), generator).to(device)
-        seen = front(noisy, sigma_e)
-        with answering("router", network, seen):
-            logits = logits_of(network(seen, sigma=sigma_e) if told else network(seen))
-        logits = logits.view(objective.noise_copies, len(indices), -1)
-        known, weights = radii[indices].to(device), balance[indices].to(device)
+        logits = pupil(noisy, sigma_e).view(objective.noise_copies, len(indices), -1)
         if objective.own is not None:
             return (weights * objective.own(logits, known)).mean()
         return router_loss(
@@ -83,4 +110,4 @@ def router_task(
             hard=objective.hard,
         )
 
-    return Task(network, images, loss, about)
+    return Task(network, images, loss, about, memory)

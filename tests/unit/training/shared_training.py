@@ -16,9 +16,10 @@ from dualrs.models.card import Architecture
 from dualrs.training import loop
 from dualrs.training.base import Training, train_classifier
 from dualrs.training.images import TrainingImages
-from dualrs.training.loop import Schedule, Task, fit
+from dualrs.training.loop import Task, fit
 from dualrs.training.noise import OneOf
 from dualrs.training.processes import join
+from dualrs.training.schedule import Schedule
 from dualrs.training.trainee import Trainee
 
 GENERATOR = torch.Generator().manual_seed(0)

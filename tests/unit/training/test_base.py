@@ -15,9 +15,10 @@ from dualrs.training.base import Training, train_classifier, train_denoiser, tra
 from dualrs.training.classifier import classifier_task, measure
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
-from dualrs.training.loop import Schedule, fit
+from dualrs.training.loop import fit
 from dualrs.training.noise import Between, OneOf
 from dualrs.training.router import RouterObjective
+from dualrs.training.schedule import Schedule
 from dualrs.training.trainee import Trainee
 
 

@@ -13,7 +13,8 @@ from dualrs.errors import BadCheckpoint, BadModel, BadSetting, DualrsError, NonF
 from dualrs.training import loop
 from dualrs.training.checkpoint import read_checkpoint, write_checkpoint
 from dualrs.training.images import TrainingImages
-from dualrs.training.loop import Schedule, Task, fit
+from dualrs.training.loop import Task, fit
+from dualrs.training.schedule import Schedule
 
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(100, 5, generator=GENERATOR)

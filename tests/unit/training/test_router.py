@@ -13,9 +13,10 @@ from dualrs.models.card import Architecture
 from dualrs.training.classifier import measure
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
-from dualrs.training.loop import Schedule, fit
+from dualrs.training.loop import fit
 from dualrs.training.own_loss import OwnLoss
 from dualrs.training.router import RouterObjective, router_task
+from dualrs.training.schedule import Schedule
 
 BEST = {50: [0.4, 0.0, 0.0], 125: [0.2, 0.8, 0.0], 200: [0.3, 0.6, 1.5]}  # radii by grey level
 
