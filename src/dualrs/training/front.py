@@ -34,8 +34,8 @@ class Front:
             if not isinstance(sigma, Tensor):
                 return noisy if sigma == 0 else self._denoiser(noisy, sigma)
             unclean = sigma > 0
-            if not unclean.any():
-                return noisy
-            seen = noisy.clone()
-            seen[unclean] = self._denoiser(noisy[unclean], sigma[unclean]).to(noisy.dtype)
-            return seen
+            if unclean.all():
+                return self._denoiser(noisy, sigma)
+            return (
+                noisy.index_put((unclean,), self._denoiser(noisy[unclean], sigma[unclean])) if unclean.any() else noisy
+            )

@@ -20,13 +20,12 @@ def steepest(exercise: Exercise, loss: Callable[[Tensor], Tensor], at: Tensor) -
     """Unit vectors along which each loss rises fastest; random ones where its gradient is zero."""
     at = at.detach().requires_grad_()
     total = loss(at).sum()
-    if not total.requires_grad:
+    gradient = torch.autograd.grad(total, [at], allow_unused=True)[0] if total.requires_grad else None
+    if gradient is None:
         raise BadModel(
             "this method follows a gradient to the images, and the network, or the denoiser in front of it, passes "
             "none on; train by gaussian, consistency or macer, which need none"
         )
-    (gradient,) = torch.autograd.grad(total, [at])
-    gradient = gradient.float()
     flat = norms(gradient) == 0
     if flat.any():
         gradient = torch.where(flat, exercise.normal(*gradient.shape), gradient)

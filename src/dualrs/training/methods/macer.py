@@ -48,7 +48,8 @@ class Macer(Method):
 
     def lacking(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Gamma less the gap, where the mean answer is right and the gap at most gamma; else 0. Shape (inputs,)."""
-        top = log_softmax(self.sharpness * logits.float()).exp().mean(dim=0).topk(2, dim=-1)
+        sharpened = log_softmax(self.sharpness * log_softmax(logits))  # the same as of logits, in float32 at least
+        top = sharpened.exp().mean(dim=0).topk(2, dim=-1)
         quantiles = torch.special.ndtri(top.values.clamp(_EDGE, 1 - _EDGE))
         gap = quantiles[:, 0] - quantiles[:, 1]
         counts = (top.indices[:, 0] == labels) & (gap <= self.margin)
