@@ -34,8 +34,7 @@ class Front:
             if not isinstance(sigma, Tensor):
                 return noisy if sigma == 0 else self._denoiser(noisy, sigma)
             unclean = sigma > 0
-            if unclean.all():
-                return self._denoiser(noisy, sigma)
-            return (
-                noisy.index_put((unclean,), self._denoiser(noisy[unclean], sigma[unclean])) if unclean.any() else noisy
-            )
+            if not unclean.any():
+                return noisy
+            denoised: Tensor = self._denoiser(noisy[unclean], sigma[unclean]).to(noisy.dtype)
+            return denoised if unclean.all() else noisy.index_put((unclean,), denoised)

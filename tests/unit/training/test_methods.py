@@ -20,8 +20,8 @@ from dualrs.training.schedule import Schedule
 
 LEVELS = OneOf((SIGMA,))
 IMAGES = TrainingImages(TRAIN)
-SCHEDULE = Schedule(epochs=20, batch_size=16, rate=1e-2, weight_decay=0.0)
-# The published settings are for images of 3,072 numbers, where a distance of 1 is short; here the classes are 0.8 apart.
+SCHEDULE = Schedule(epochs=12, batch_size=16, rate=1e-2, weight_decay=0.0)
+# The published settings are for images of 3,072 numbers, where 1 is a short way; here the classes are 0.8 apart.
 TO_SCALE = {
     "consistency": {"consistency_weight": 2.0, "entropy_weight": 0.1},
     "smoothadv": {"steps": 2, "reach": 0.2},
@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
 def test_method_gains_radius_over_plain_noise_and_loses_no_accuracy(name, folder):
     plain, ours = (accuracy_and_radius(trained(n, folder)) for n in ("gaussian", name))
     assert ours[0] >= plain[0]
-    assert ours[1] > plain[1] + 0.01  # over five seeds, plain noise had 0.358 to 0.362 and the others 0.374 or more
+    assert ours[1] > plain[1] + 0.01  # over five seeds, plain noise had 0.348 to 0.351 and the others 0.371 or more
 
 
 # Votes between epochs
@@ -88,9 +88,9 @@ def test_votes_are_counted_on_images_as_they_are_in_evaluation_mode(tmp_path):
 
 
 def test_all_images_given_up_is_an_error(tmp_path):
-    method = EasyFocus(start=0, hopeless=1.0, first_votes=1000)
+    method, loud = EasyFocus(start=0, hopeless=1.0), OneOf((20.0,))
     with pytest.raises(BadData, match="would give up all images"):
-        fit(classifier_task(network(), Front(), IMAGES, LEVELS, method=method), SCHEDULE, tmp_path / "c")
+        fit(classifier_task(network(), Front(), IMAGES, loud, method=method), SCHEDULE, tmp_path / "c")
 
 
 def test_teacher_votes_once_and_its_shares_are_remembered(tmp_path):
