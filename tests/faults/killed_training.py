@@ -2,6 +2,7 @@
 
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,12 @@ import torch
 from dualrs.data.dataset import ArrayDataset
 from dualrs.files import whole_file
 from dualrs.models import weights
+from dualrs.models.architectures import build, complete
 from dualrs.models.card import Architecture
 from dualrs.training import checkpoint, loop
 from dualrs.training.base import Training, train_classifier, train_denoiser, train_router
 from dualrs.training.images import TrainingImages
+from dualrs.training.methods import METHODS, choose
 from dualrs.training.noise import Between, OneOf
 from dualrs.training.router import RouterObjective
 from dualrs.training.schedule import Schedule
@@ -26,6 +29,15 @@ DATASET = ArrayDataset(
 RADII = torch.from_numpy(GENERATOR.uniform(0, 1, (96, 3)))
 SCHEDULE = Schedule(epochs=8, batch_size=32)  # 24 steps
 UNET = Architecture(network="lean-unet", arguments={"width": 8, "middle": 1})
+SETTINGS = {
+    "gaussian": {},
+    "consistency": {},
+    "smoothadv": {"copies": 2, "steps": 1},
+    "macer": {"copies": 2},
+    "smoothmix": {"steps": 1},
+    "cat-rs": {"copies": 2, "steps": 1, "teacher_votes": 3},
+    "easy-focus": {"copies": 2, "steps": 1, "start": 2, "hopeless": 0.1, "first_votes": 5, "renewed": 3},
+}
 RESNET = Architecture(network="lean-resnet", arguments={"widths": [8], "blocks": [1]})
 
 
@@ -37,6 +49,13 @@ def train(kind: str, out: Path, pause: float) -> None:
     weights.write_whole = slow_write(20 * pause)  # only twice
     levels = Between(0.1, 1.0) if kind == "denoiser" else OneOf((0.5,))
     training = Training(out, TrainingImages(DATASET), DATASET, levels, SCHEDULE, recipe="a test")
+    if kind in METHODS:
+        teacher = build(complete(RESNET.model_copy(update={"arguments": RESNET.arguments | {"classes": 3}})))
+        taught = (teacher.eval(),) if kind == "cat-rs" else ()
+        method = choose(kind, levels, SCHEDULE.epochs, SETTINGS[kind], *taught)
+        sgd = replace(SCHEDULE, batch_size=32 * method.copies, optimizer="sgd", drop_at=(3, 6))
+        train_classifier(replace(training, schedule=sgd), Trainee(RESNET), method=method)
+        return
     match kind:
         case "denoiser":
             train_denoiser(training, UNET)

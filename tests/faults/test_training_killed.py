@@ -14,6 +14,7 @@ from killed_training import train
 
 from dualrs.models.card import Card
 from dualrs.models.weights import load_weights
+from dualrs.training.methods import METHODS
 
 PATIENCE = 60.0  # seconds until the test gives up on a moment
 PAUSE = 0.03
@@ -60,9 +61,20 @@ MOMENTS = {
 
 @pytest.mark.parametrize("kind", ["denoiser", "classifier", "router"])
 def test_killed_training_ends_like_an_unbroken_one(tmp_path, kind):
+    _kill_at_every_moment(tmp_path, kind, MOMENTS)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_killed_training_by_a_method_ends_like_an_unbroken_one(tmp_path, method):
+    """With SGD; and, of some, with votes that were counted before a checkpoint by weights that are gone."""
+    names = ("in the middle of the first checkpoint", "after a checkpoint", "after ten steps", "after twenty steps")
+    _kill_at_every_moment(tmp_path, method, {name: MOMENTS[name] for name in names})
+
+
+def _kill_at_every_moment(tmp_path, kind, moments):
     unbroken, out = tmp_path / "unbroken" / "x.safetensors", tmp_path / "killed" / "x.safetensors"
     delay = random.Random(5)
-    for name, moment in MOMENTS.items():
+    for name, moment in moments.items():
         process = start(kind, out, PAUSE)
         deadline = time.monotonic() + PATIENCE
         while not moment(out):

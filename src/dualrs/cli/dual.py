@@ -67,7 +67,7 @@ def _conclude(ledger: Path, sigmas: "Sequence[float]") -> None:
     """Print which sigmas the router names, and which way to certify has the highest mean accuracy over the radii."""
     import numpy as np
 
-    from dualrs.cli.train import ONE_SIGMA
+    from dualrs.cli.courses import ONE_SIGMA
     from dualrs.report.compare import compare as tabulate
     from dualrs.report.compare import gather
     from dualrs.sample import Sample

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, Typer
 
+from dualrs.cli.device import chosen_device
 from dualrs.cli.options import EngineOptions, WorkerOptions, recipe_file, this_command
 from dualrs.cli.sets import Only, spread_out
 from dualrs.cli.workers import Spread
@@ -53,19 +54,24 @@ def rounds(
 
 @recipe_app.command("check")
 def check(
-    recipe: Annotated[Path, _recipe(help="A recipe for certify or for rounds: a file (TOML), or a name.")],
+    recipe: Annotated[Path, _recipe(help="A recipe for certify, rounds or train: a file (TOML), or a name.")],
 ) -> None:
-    """Check a recipe, and print what it will do: noisy images through the networks, and the time, measured here.
+    """Check a recipe of any kind, and print what it will do: noisy images through the networks, and the time here.
 
     Every setting is checked that some step would refuse, and every rate is measured by doing the step itself on a few
     batches. Where networks or data are not at hand, the plan is printed without times.
     """
     from dualrs.cli.tables import print_costs
-    from dualrs.config import load_any
+    from dualrs.config import ClassifierRecipe, load_any
     from dualrs.pipeline.estimate import estimate
 
     loaded = load_any(recipe)
-    print_costs(estimate(Spread(WorkerOptions(), loaded.engine.device).local(loaded)), loaded.title or recipe.name)
+    if isinstance(loaded, ClassifierRecipe):
+        here = {"device": chosen_device(loaded.classifier.device)}
+        loaded = loaded.model_copy(update={"classifier": loaded.classifier.model_copy(update=here)})
+    else:
+        loaded = Spread(WorkerOptions(), loaded.engine.device).local(loaded)
+    print_costs(estimate(loaded), loaded.title or recipe.name)
 
 
 class Terminal:

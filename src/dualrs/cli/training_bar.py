@@ -18,6 +18,9 @@ class TrainingBar(OneBar):
 
     def update(self, state: "State") -> None:
         """Show the present state; after the last step the result is measured, which takes a while."""
+        if state.doing:
+            self._show(state.step, state.steps, state.doing)
+            return
         speed = f"rate {state.rate:.2g} · {state.images_per_second:,.0f} images/s"
         text = f"loss {state.loss:.4f} · {'measuring' if state.step == state.steps else speed}"
         self._show(state.step, state.steps, text)

@@ -10,13 +10,13 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 
-from dualrs.config.recipes import Recipe, RoundsRecipe
+from dualrs.config.recipes import ClassifierRecipe, Recipe, RoundsRecipe
 from dualrs.config.sections import Section
 from dualrs.data.sources import anchored_dataset
 from dualrs.errors import BadRecipe, did_you_mean
 from dualrs.models.reference import anchored_network
 
-Overrides = Mapping[str, Mapping[str, Any] | str | None]
+Overrides = Mapping[str, Mapping[str, Any] | str | int | None]
 _Kind = TypeVar("_Kind", bound=Section)
 
 BUNDLED = Path(__file__).resolve().parents[1] / "recipes"  # those that come with dualrs, known by their names
@@ -28,10 +28,11 @@ _NETWORKS = {  # and losses, which are named as networks are
     "model": ("router", "classifier", "core", "selector"),
     "start": ("classifier",),
     "router": ("denoiser", "network", "loss"),
-    "finetune": ("loss",),
+    "finetune": ("loss", "teacher"),
+    "classifier": ("denoiser", "network", "start", "loss", "teacher"),
 }
 _EXPERTS = ("model", "start")
-_WHOLE = ("experts", "network_args")
+_WHOLE = ("experts", "network_args", "method_args")
 
 
 def recipe_path(name: str, folder: Path = Path()) -> Path:
@@ -49,6 +50,11 @@ def load_recipe(path: Path | None, overrides: Overrides, *, bundle: Path | None 
     if bundle is not None:
         content = _with_bundle(content, bundle, path)
     _lay_over(content, overrides)
+    if path is not None and "classifier" in content:
+        raise BadRecipe(
+            f"the recipe {path} trains a classifier: run `dualrs train classifier OUT.safetensors --recipe {path}`; "
+            "then certify what comes of it, `dualrs certify --classifier OUT.safetensors --sigma SIGMA -o FILE.ledger`"
+        )
     if path is not None and "start" in content:
         named = path.stem if path.parent == BUNDLED else path
         raise BadRecipe(
@@ -65,9 +71,20 @@ def load_rounds(path: Path, overrides: Overrides | None = None) -> RoundsRecipe:
     return _check(RoundsRecipe, content, f"the recipe {path}")
 
 
-def load_any(path: Path) -> Recipe | RoundsRecipe:
-    """Read a recipe of either kind; one that has a start is for rounds."""
-    return load_rounds(path) if "start" in _read(path) else load_recipe(path, {})
+def load_classifier(path: Path | None, overrides: Overrides | None = None) -> ClassifierRecipe:
+    """Read a recipe for training a classifier, if any, likewise."""
+    defaults = {name: {"source": ClassifierRecipe.model_fields[name].default.source} for name in ("data", "test")}
+    content = _over(defaults, {} if path is None else _read(path))
+    _lay_over(content, overrides or {})
+    return _check(ClassifierRecipe, content, f"the recipe {path}" if path is not None else "the settings")
+
+
+def load_any(path: Path) -> Recipe | RoundsRecipe | ClassifierRecipe:
+    """Read a recipe of any kind: one that has a start is for rounds, one that has a classifier trains it."""
+    content = _read(path)
+    if "start" in content:
+        return load_rounds(path)
+    return load_classifier(path) if "classifier" in content else load_recipe(path, {})
 
 
 def _read(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:

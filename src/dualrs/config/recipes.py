@@ -2,11 +2,12 @@
 
 from typing import Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from dualrs.config.sections import (
     AssignSection,
     CertifySection,
+    ClassifierSection,
     DataSection,
     EngineSection,
     FinetuneSection,
@@ -62,3 +63,13 @@ class RoundsRecipe(Section):
         if self.start.experts is not None and len(self.rounds) > 1:
             raise ValueError("experts stay as they are: with a pool of them, rounds is just router")
         return self
+
+
+class ClassifierRecipe(Section):
+    """Train one classifier, by any of the methods, and measure it on ``test``."""
+
+    title: str = ""
+    data: DataSection = DataSection(source="cifar10:train")
+    test: DataSection = DataSection(source="cifar10:test")
+    seed: int = Field(default=0, ge=0)
+    classifier: ClassifierSection = ClassifierSection()

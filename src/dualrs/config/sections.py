@@ -191,9 +191,10 @@ class LabelSection(AssignSection):
 
 
 class ScheduleSection(Section):
-    """How long and how fast a network is trained.
+    """How long, how fast and by which optimizer a network is trained.
 
-    The rate halves after every so many epochs; at 0 it rises for a tenth of the time and then falls to nothing.
+    The rate halves after every so many epochs, or is a tenth from each of ``drop_at`` on; with neither it rises for a
+    tenth of the time and then falls to nothing.
     """
 
     epochs: int = Field(ge=1)
@@ -201,13 +202,15 @@ class ScheduleSection(Section):
     rate: float = Field(gt=0)
     weight_decay: float = Field(default=0.01, ge=0)
     halve_every: int = Field(default=0, ge=0)
+    optimizer: Literal["adamw", "sgd"] = "adamw"
+    drop_at: tuple[int, ...] | None = None
 
 
 class RouterSection(ScheduleSection):
     """The router and its loss; defaults are the paper's for CIFAR-10, with a smaller network.
 
     ``balanced`` is w_e = 1/q_i; left out, it is so for a classifier and not for experts, as the paper found best.
-    ``loss`` is a function of the user's own in place of the paper's terms.
+    ``loss`` is a function of the user's own in place of the paper's terms, ``method`` another way to train.
     """
 
     denoiser: str | None = None
@@ -220,20 +223,59 @@ class RouterSection(ScheduleSection):
     balanced: bool | None = None
     hard: bool = False
     loss: str | None = None
+    method: str = "consistency"
+    method_args: dict[str, Any] = {}
     epochs: int = Field(default=90, ge=1)
     batch_size: int = Field(default=256, ge=2)
     rate: float = Field(default=0.01, gt=0)
     halve_every: int = Field(default=30, ge=0)
 
 
-class FinetuneSection(ScheduleSection):
-    """Fine-tuning of the classifier at the assigned sigmas; defaults are the paper's for CIFAR-10 (a constant rate).
+class MethodSection(ScheduleSection):
+    """How a classifier is trained: by a method with its settings, and for some methods a teacher.
 
     ``loss`` is a function of the user's own in place of cross-entropy.
     """
 
+    method: str = "gaussian"
+    method_args: dict[str, Any] = {}
+    teacher: str | None = None
     loss: str | None = None
+
+
+class FinetuneSection(MethodSection):
+    """Fine-tuning of the classifier at the assigned sigmas; defaults are the paper's for CIFAR-10 (a constant rate)."""
+
     epochs: int = Field(default=15, ge=1)
     batch_size: int = Field(default=128, ge=2)
     rate: float = Field(default=2e-5, gt=0)
     halve_every: int = Field(default=15, ge=0)
+
+
+class ClassifierSection(MethodSection):
+    """A classifier that is trained by itself: fresh, or going on from ``start``; and where.
+
+    Rate and decay are 3e-3 and 0.05 unless given; 0.1 and 1e-4 with SGD, 2e-5 and 0.01 when it goes on.
+    """
+
+    denoiser: str | None = None
+    network: str = "lean-resnet"
+    network_args: dict[str, Any] = {}
+    start: str | None = None
+    sigma: str = "0.25,0.5,1.0"
+    epochs: int = Field(default=15, ge=1)
+    batch_size: int = Field(default=128, ge=2)
+    rate: float = Field(default=3e-3, gt=0)
+    weight_decay: float = Field(default=0.05, ge=0)
+    device: str | None = None
+    dtype: str | None = None
+    compile: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        if value.get("optimizer") == "sgd":
+            return {"rate": 0.1, "weight_decay": 1e-4} | value
+        return {"rate": 2e-5, "weight_decay": 0.01} | value if value.get("start") is not None else value

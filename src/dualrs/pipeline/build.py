@@ -10,13 +10,20 @@ from typing import Any
 
 import dualrs.schemes as schemes
 from dualrs.config import DataSection, Recipe
+from dualrs.config.sections import ClassifierSection, MethodSection, RouterSection, ScheduleSection
 from dualrs.data.dataset import Dataset, as_dataset
 from dualrs.data.sources import nearest_dataset, open_dataset
 from dualrs.errors import BadRecipe
+from dualrs.models.reference import Reference
 from dualrs.pipeline.networks import Networks
 from dualrs.references import find, resolve
 from dualrs.smoothed import Aces, Cascade, DualSmoothed, Pool, RouterAlone, Smoothed, SmoothedModel
+from dualrs.training.methods import Method, choose
+from dualrs.training.noise import Levels, OneOf
 from dualrs.training.own_loss import OwnLoss
+from dualrs.training.router import RouterObjective
+from dualrs.training.schedule import Schedule
+from dualrs.training.trainee import Trainee
 
 
 def build_model(recipe: Recipe, folder: Path | None = None, networks: Networks | None = None) -> SmoothedModel:
@@ -74,6 +81,47 @@ def build_loss(reference: str | None) -> OwnLoss | None:
     if not inspect.isfunction(found):
         raise BadRecipe(f"{reference} is a {type(found).__name__}, and a loss is a function of logits and targets")
     return OwnLoss(reference, found)
+
+
+def build_schedule(settings: ScheduleSection, seed: int = 0) -> Schedule:
+    """How long and how fast a section says to train."""
+    given = settings.model_dump(include=set(ScheduleSection.model_fields))
+    return Schedule(**given | {"drop_at": settings.drop_at or ()}, seed=seed)
+
+
+def build_trainee(settings: ClassifierSection, seed: int) -> Trainee:
+    """The classifier that a section trains, behind its denoiser, before it is trained."""
+    if settings.start is not None:
+        return Networks().going_on(Reference.parse(settings.start).behind(settings.denoiser))
+    return Networks().fresh(Reference.parse(settings.network).behind(settings.denoiser), settings.network_args, seed)
+
+
+def build_method(settings: MethodSection, levels: Levels, networks: Networks | None = None) -> Method:
+    """The method that a section names, with its teacher; its settings are those published for the nearest sigma."""
+    teacher = None if settings.teacher is None else (networks or Networks())(settings.teacher)
+    method = choose(settings.method, levels, settings.epochs, settings.method_args, teacher)
+    method.check_classifier()
+    return method
+
+
+def build_router_method(name: str, settings: Mapping[str, Any], sigma_e: float, epochs: int) -> Method | None:
+    """The method that trains a router; None is the paper's own, consistency with its gates."""
+    if name != "consistency":
+        return choose(name, OneOf((sigma_e,)), epochs, settings)
+    if settings:
+        raise BadRecipe(
+            "the router's own loss has its settings beside the method, as consistency_weight; leave method_args out"
+        )
+    return None
+
+
+def build_objective(settings: RouterSection, sigma_e: float, balanced: bool) -> RouterObjective:
+    """The loss of a router: the paper's own, a user's, or that of a method."""
+    method = build_router_method(settings.method, settings.method_args, sigma_e, settings.epochs)
+    return RouterObjective(
+        sigma_e, settings.consistency_weight, settings.entropy_weight, settings.noise_copies, settings.gate,
+        balanced, settings.hard, build_loss(settings.loss), method,
+    )  # fmt: skip
 
 
 def load_data(reference: str, *, resize: int | None = None, crop: int | None = None) -> Dataset:

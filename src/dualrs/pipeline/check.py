@@ -14,12 +14,11 @@ from dualrs.errors import BadData
 from dualrs.jobs.opening import numbered_for
 from dualrs.jobs.teach import check_labels
 from dualrs.models.hardware import check_dtype
-from dualrs.pipeline.build import build_loss
+from dualrs.pipeline.build import build_loss, build_method, build_objective, build_schedule
 from dualrs.schemes import Dual, Scheme
 from dualrs.smoothed import SmoothedModel
 from dualrs.smoothed.model import sampling_plan, target_of
-from dualrs.training.router import RouterObjective
-from dualrs.training.schedule import Schedule
+from dualrs.training.noise import OneOf
 
 
 def check_rounds(recipe: RoundsRecipe, data: Dataset, test: Dataset) -> None:
@@ -27,18 +26,16 @@ def check_rounds(recipe: RoundsRecipe, data: Dataset, test: Dataset) -> None:
     start, router, finetune = recipe.start, recipe.router, recipe.finetune
     check_labels(recipe.label.n, recipe.label.alpha)
     check_dtype(recipe.engine.dtype)
-    RouterObjective(
-        start.sigma_e, router.consistency_weight, router.entropy_weight, router.noise_copies, router.gate,
-        hard=router.hard, own=build_loss(router.loss),
-    )  # fmt: skip
     build_loss(finetune.loss)
-    for section, inputs, trained in (
-        (router, recipe.label.inputs, "router"),
-        (finetune, recipe.assign.inputs, "classifier"),
+    other = build_objective(router, start.sigma_e, balanced=True).method
+    method = build_method(finetune, OneOf(start.sigmas))
+    for section, inputs, trained, copies in (
+        (router, recipe.label.inputs, "router", 1 if other is None else other.copies),
+        (finetune, recipe.assign.inputs, "classifier", method.copies),
     ):
         count = len(parse_inputs(inputs, len(data.ids)))
         if trained in recipe.rounds:
-            Schedule(section.epochs, section.batch_size, section.rate).steps_per_epoch(count)
+            build_schedule(section).of_copies(copies).steps_per_epoch(count)
     check_certify(recipe.certify, Dual(start.sigmas, sigma_e=start.sigma_e))
     ours, theirs = data.image(0).shape, test.image(0).shape
     if ours != theirs:

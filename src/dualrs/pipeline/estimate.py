@@ -6,19 +6,27 @@ Enters: a recipe. Leaves: a line for each of its steps. A rate is measured by do
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from dualrs.config import DataSection, Recipe, RoundsRecipe
-from dualrs.config.sections import ScheduleSection
+from dualrs.config import ClassifierRecipe, DataSection, Recipe, RoundsRecipe
+from dualrs.config.sections import MethodSection, ScheduleSection
 from dualrs.data.dataset import Dataset
 from dualrs.data.subsets import parse_inputs
 from dualrs.errors import BadCheckpoint, BadRecipe, BadSetting, DualrsError, MissingExtra, Unreachable, first_line
 from dualrs.models.hardware import open_device
 from dualrs.models.reference import Reference
-from dualrs.pipeline.build import build_data, build_loss, build_model
+from dualrs.pipeline.build import (
+    build_data,
+    build_loss,
+    build_method,
+    build_model,
+    build_objective,
+    build_schedule,
+    build_trainee,
+)
 from dualrs.pipeline.check import check_certify, check_data, check_rounds
 from dualrs.pipeline.networks import Networks
 from dualrs.pipeline.rounds import Kind, plan
@@ -29,9 +37,11 @@ from dualrs.training.classifier import classifier_task
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import State, Task, fit
-from dualrs.training.noise import OneOf
-from dualrs.training.router import RouterObjective, router_task
+from dualrs.training.methods import Method
+from dualrs.training.noise import Levels, OneOf, parse_levels
+from dualrs.training.router import router_task
 from dualrs.training.schedule import Schedule
+from dualrs.training.trainee import Trainee
 from dualrs.votes import Part, Purpose, SamplingPlan, Stream, Tally, Wanted
 
 _BATCHES = 4  # that a rate is measured on
@@ -58,9 +68,14 @@ class Cost:
         return None if self.images is None or self.rate is None else self.images / self.rate
 
 
-def estimate(recipe: Recipe | RoundsRecipe) -> Iterator[Cost]:
+def estimate(recipe: Recipe | RoundsRecipe | ClassifierRecipe) -> Iterator[Cost]:
     """The cost of each step of a recipe, as they are measured."""
-    return _of_certify(recipe) if isinstance(recipe, Recipe) else _of_rounds(recipe)
+    match recipe:
+        case Recipe():
+            return _of_certify(recipe)
+        case RoundsRecipe():
+            return _of_rounds(recipe)
+    return _of_classifier(recipe)
 
 
 def _of_certify(recipe: Recipe) -> Iterator[Cost]:
@@ -76,12 +91,32 @@ def _of_certify(recipe: Recipe) -> Iterator[Cost]:
     yield _cost("certificates", _opened(recipe.data), "::", each, measure, recipe.engine.device)
 
 
+def _of_classifier(recipe: ClassifierRecipe) -> Iterator[Cost]:
+    settings, data = recipe.classifier, _opened(recipe.data)
+    levels = parse_levels(settings.sigma, 0 if isinstance(data, str) else len(data.ids))
+    method = build_method(settings, levels)
+
+    def measure(data: Dataset) -> float:
+        trainee = build_trainee(settings, recipe.seed)
+        images = _few_images(data, settings)
+        return _training(trainee, images, levels, settings, method, settings.device or "cpu", recipe.seed)
+
+    yield _cost("weights", data, "::", settings.epochs * method.copies, measure, settings.device)
+
+
+def _copies(recipe: RoundsRecipe) -> int:
+    """Noisy copies of each image in a step of the router's training."""
+    method = build_objective(recipe.router, recipe.start.sigma_e, balanced=True).method
+    return recipe.router.noise_copies if method is None else method.copies
+
+
 def _of_rounds(recipe: RoundsRecipe) -> Iterator[Cost]:
+    method = build_method(recipe.finetune, OneOf(recipe.start.sigmas))
     settings = {
         Kind.LABEL: (recipe.label.inputs, recipe.label.n * len(recipe.start.sigmas)),
-        Kind.ROUTER: (recipe.label.inputs, recipe.router.epochs * recipe.router.noise_copies),
+        Kind.ROUTER: (recipe.label.inputs, recipe.router.epochs * _copies(recipe)),
         Kind.ASSIGN: (recipe.assign.inputs, recipe.assign.n),
-        Kind.FINETUNE: (recipe.assign.inputs, recipe.finetune.epochs),
+        Kind.FINETUNE: (recipe.assign.inputs, recipe.finetune.epochs * method.copies),
     }
     data, test = _opened(recipe.data), _opened(recipe.test)
     if not isinstance(data, str) and not isinstance(test, str):
@@ -139,24 +174,38 @@ def _rate(recipe: RoundsRecipe, kind: Kind, data: Dataset, test: Dataset | str) 
         return _votes(pool, data)
     if kind is Kind.FINETUNE:
         trainee = network.going_on(Reference.parse(str(start.classifier)))
-        images = _few_images(data, recipe.finetune)
-        _, begun = trainee.begin(images.classes, recipe.seed)
-        task = classifier_task(
-            begun, Front(trainee.denoiser, device), images, OneOf(start.sigmas), build_loss(recipe.finetune.loss)
-        )
-        return _steps(task, recipe.finetune, device)
+        images, levels = _few_images(data, recipe.finetune), OneOf(start.sigmas)
+        method = build_method(recipe.finetune, levels)
+        return _training(trainee, images, levels, recipe.finetune, method, device, recipe.seed)
     settings = recipe.router
     reference = Reference.parse(settings.network).behind(settings.denoiser)
     trainee = network.fresh(reference, settings.network_args, recipe.seed)
     _, begun = trainee.begin(len(start.sigmas), recipe.seed)
     if kind is Kind.ASSIGN:
         return _votes(RouterAlone(trainee.whole(begun), start.sigmas, start.sigma_e, **engine.model_dump()), data)
-    own = build_loss(settings.loss)
-    objective = RouterObjective(sigma_e=start.sigma_e, noise_copies=settings.noise_copies, own=own)
+    objective = build_objective(settings, start.sigma_e, balanced=True)
     images = _few_images(data, settings)
     radii = torch.rand(len(images), len(start.sigmas))
     task = router_task(begun, Front(trainee.denoiser, device), images, radii, objective)
-    return settings.noise_copies * _steps(task, settings, device)
+    copies = 1 if objective.method is None else objective.method.copies
+    return _copies(recipe) * _steps(task, build_schedule(settings).of_copies(copies), device)
+
+
+def _training(
+    trainee: Trainee,
+    images: TrainingImages,
+    levels: Levels,
+    settings: MethodSection,
+    method: Method,
+    device: str,
+    seed: int,
+) -> float:
+    """Noisy images a second in the training of a classifier."""
+    _, begun = trainee.begin(images.classes, seed)
+    front = Front(trainee.denoiser, device)
+    task = classifier_task(begun, front, images, levels, build_loss(settings.loss), method)
+    rate = method.copies * _steps(task, build_schedule(settings).of_copies(method.copies), device)
+    return rate / method.stretch(settings.epochs)
 
 
 def _votes(model: SmoothedModel, data: Dataset) -> float:
@@ -185,10 +234,10 @@ def _few_images(data: Dataset, settings: ScheduleSection) -> TrainingImages:
     return TrainingImages(data, range(min(_BATCHES * settings.batch_size, len(data.ids))))
 
 
-def _steps(task: Task, settings: ScheduleSection, device: str) -> float:
+def _steps(task: Task, schedule: Schedule, device: str) -> float:
     """Images a second in training, counted without their noisy copies."""
     states: list[State] = []
     with tempfile.TemporaryDirectory() as folder:
-        schedule = Schedule(1, settings.batch_size, settings.rate)
+        schedule = replace(schedule, epochs=1)
         fit(task, schedule, Path(folder) / "few.checkpoint", device=device, report=states.append)
     return states[-1].images_per_second

@@ -21,7 +21,7 @@ from dualrs.errors import BadSetting
 from dualrs.jobs import assign_dataset, label_dataset
 from dualrs.models.hardware import best_device
 from dualrs.models.reference import Reference
-from dualrs.pipeline.build import build_data, build_loss
+from dualrs.pipeline.build import build_data, build_loss, build_method, build_objective, build_schedule
 from dualrs.pipeline.bundle import write_bundle
 from dualrs.pipeline.check import check_rounds
 from dualrs.pipeline.networks import Networks, trained_reference
@@ -34,8 +34,6 @@ from dualrs.training.lessons import read_lessons
 from dualrs.training.loop import State
 from dualrs.training.noise import Levels, OneOf
 from dualrs.training.processes import alone
-from dualrs.training.router import RouterObjective
-from dualrs.training.schedule import Schedule
 from dualrs.training.trainee import Trainee
 
 
@@ -134,10 +132,7 @@ class Rounds:
         settings, sigma_e = self.recipe.router, self.recipe.start.sigma_e
         lessons = read_lessons(made.votes, self.data, self._places(self.recipe.label.inputs))
         balanced = not lessons.experts if settings.balanced is None else settings.balanced
-        objective = RouterObjective(
-            sigma_e, settings.consistency_weight, settings.entropy_weight, settings.noise_copies, settings.gate,
-            balanced, settings.hard, build_loss(settings.loss),
-        )  # fmt: skip
+        objective = build_objective(settings, sigma_e, balanced)
         reference, trainee = self._fresh_router()
         with self._training(step, settings, lessons.images, lessons.held_out, OneOf((sigma_e,))) as training:
             card = train_router(training, trainee, lessons.radii, lessons.sigmas, objective)
@@ -162,7 +157,8 @@ class Rounds:
             made.votes, self.data, self._places(self.recipe.assign.inputs), classes=trainee.classes
         )
         with self._training(step, self.recipe.finetune, taught.images, self.test, taught.levels) as training:
-            card = train_classifier(training, trainee, build_loss(self.recipe.finetune.loss))
+            method = build_method(self.recipe.finetune, taught.levels)
+            card = train_classifier(training, trainee, build_loss(self.recipe.finetune.loss), method)
         trained = trained_reference(card.architecture, training.out).behind(reference.front)
         return replace(made, classifier=str(trained))
 
@@ -194,15 +190,15 @@ class Rounds:
         self, step: Step, settings: ScheduleSection, images: TrainingImages, test: Dataset, levels: Levels
     ) -> Iterator[Training]:
         """A training that is shown as long as it is in use."""
-        schedule = settings.model_dump(include=set(ScheduleSection.model_fields))
         with self.watch.training(step) as report:
             yield Training(
                 out=self.folder / step.product,
                 images=images,
                 test=test,
                 levels=levels,
-                schedule=Schedule(**schedule, seed=self.recipe.seed),
+                schedule=build_schedule(settings, self.recipe.seed),
                 recipe=f"{self.command} # {step.product}",
                 device=self.device or best_device(),
+                compile=self.recipe.engine.compile,
                 report=report,
             )

@@ -57,18 +57,6 @@ class Training:
     compile: bool = False
     report: Callable[[State], None] = lambda state: None
 
-    def of_copies(self, copies: int) -> "Training":
-        """The same with so many noisy copies of each image: a batch holds fewer images, and an epoch more steps."""
-        if copies == 1:
-            return self
-        images, left = divmod(self.schedule.batch_size, copies)
-        if left or images < 2:
-            raise BadSetting(
-                f"a batch of {self.schedule.batch_size} noisy images cannot be made of {copies} copies of each of two "
-                f"images or more; give a batch size that {copies} divides"
-            )
-        return replace(self, schedule=replace(self.schedule, batch_size=images))
-
     @property
     def card(self) -> Path:
         """Where the card goes."""
@@ -118,7 +106,7 @@ def train_classifier(training: Training, trainee: Trainee, own: OwnLoss | None =
 
     front = Front(trainee.denoiser, training.device, compile=training.compile)
     return _train(
-        training.of_copies(method.copies),
+        replace(training, schedule=training.schedule.of_copies(method.copies)),
         classifier_task(network, front, training.images, training.levels, own, method),
         architecture,
         f"Classifier of {architecture.arguments.get('classes', classes)} classes{trainee.place}",
@@ -134,6 +122,7 @@ def train_router(
 
     ``radii`` have a column for each of ``sigmas``. The batch size counts images, or with a method noisy images.
     """
+    method = objective.method
     architecture, network = trainee.begin(len(sigmas), training.schedule.seed)
 
     def scores() -> dict[str, float]:
@@ -142,7 +131,7 @@ def train_router(
         return {f"{training.test.name} best sigma found": found.accuracy} | named
 
     return _train(
-        training if objective.method is None else training.of_copies(objective.method.copies),
+        training if method is None else replace(training, schedule=training.schedule.of_copies(method.copies)),
         router_task(
             network,
             Front(trainee.denoiser, training.device, compile=training.compile),

@@ -3,7 +3,7 @@
 Enters: settings. Leaves: the rate of every step, the optimizer of a network, and whether a checkpoint holds its state.
 """
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 import torch
@@ -31,7 +31,7 @@ class Schedule:
     seed: int = 0
     halve_every: int = 0  # epochs; at 0 the rate rises for a tenth of the time and then falls linearly to nothing
     optimizer: Optimizer = "adamw"
-    drop_at: tuple[int, ...] = ()  # instead: epochs from which the rate is a tenth of what it was
+    drop_at: tuple[int, ...] = ()  # in place of that: epochs from which the rate is a tenth of what it was
 
     def __post_init__(self) -> None:
         if (
@@ -42,8 +42,6 @@ class Schedule:
             raise BadSetting(f"epochs, batch size and rate must be positive, and nothing negative; got {self}")
         if self.optimizer not in ("adamw", "sgd"):
             raise BadSetting(f"unknown optimizer {self.optimizer!r}; choose one of adamw, sgd")
-        if self.drop_at and self.halve_every:
-            raise BadSetting("the rate is either halved every few epochs or dropped at some; give one of them")
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -55,6 +53,18 @@ class Schedule:
     def clip(self) -> float:
         """The largest norm that a gradient keeps."""
         return _CLIP if self.optimizer == "adamw" else float("inf")
+
+    def of_copies(self, copies: int) -> "Schedule":
+        """The same for so many noisy copies of each image: a batch holds fewer images, and an epoch more steps."""
+        if copies == 1:
+            return self
+        images, left = divmod(self.batch_size, copies)
+        if left or images < 2:
+            raise BadSetting(
+                f"a batch of {self.batch_size} noisy images cannot be made of {copies} copies of each of two images or "
+                f"more; give a batch size that {copies} divides"
+            )
+        return replace(self, batch_size=images)
 
     def steps_per_epoch(self, images: int) -> int:
         """Whole batches in so many images; none are too few."""

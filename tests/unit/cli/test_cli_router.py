@@ -122,7 +122,9 @@ def test_option_has_the_name_and_the_default_of_the_key_of_a_recipe(key):
     options = {option.name: option for option in get_command(train_app).commands["router"].params}
     assert f"--{key.replace('_', '-')}" in options[key].opts
     default = options[key].default
-    assert (json.loads(default) if key == "network_args" else default) == RouterSection.model_fields[key].default
+    assert (json.loads(default) if key in ("network_args", "method_args") else default) == RouterSection.model_fields[
+        key
+    ].default
 
 
 def test_labels_of_other_data_are_refused(dualrs, problem):

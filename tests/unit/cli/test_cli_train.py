@@ -82,8 +82,8 @@ def test_same_command_after_the_end_writes_the_same_weights(dualrs, colours):
         pytest.param(("--data", "cifar10:half"), "there is no cifar10:half", id="unknown data"),
         pytest.param(("--device", "abacus"), "unknown device", id="unknown device"),
         pytest.param(("--dtype", "int8"), "unknown dtype", id="unknown dtype"),
-        pytest.param(("--epochs", "0"), "must be positive", id="no epochs"),
-        pytest.param(("--rate", "0"), "must be positive", id="no learning rate"),
+        pytest.param(("--epochs", "0"), "classifier.epochs: Input should be greater than", id="no epochs"),
+        pytest.param(("--rate", "0"), "classifier.rate: Input should be greater than 0", id="no learning rate"),
         pytest.param(
             ("--denoiser", "zoo:cifar10-denoiser", "--from", "zoo:cifar10-denoiser | zoo:cifar10-classifier"),
             "neither one network nor DENOISER",

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from dualrs.config import BUNDLED, Recipe, RoundsRecipe, load_any, recipe_path
+from dualrs.config import BUNDLED, ClassifierRecipe, Recipe, RoundsRecipe, load_any, recipe_path
 from dualrs.errors import BadRecipe
 from dualrs.models.architectures import CLASSIFIERS
 from dualrs.schemes import rule
+from dualrs.training.methods import METHODS, choose
+from dualrs.training.noise import OneOf
 
 FOLDER = BUNDLED
 RECIPES = sorted(FOLDER.rglob("*.toml"))
-TOGETHER = ("experts", "network_args")  # tables that a recipe replaces as a whole
+TOGETHER = ("experts", "network_args", "method_args")  # tables that a recipe replaces as a whole
 
 
 def name(path):
@@ -86,17 +88,26 @@ def test_recipe_opens_with_what_it_is_and_its_command(path):
     text = path.read_text(encoding="utf-8")
     opening = re.match(r"(?:#.*\n)+", text)[0]
     heads = re.findall(r"^# (What|Command|Cost|Expected): \S", opening, re.MULTILINE)
-    rounds = isinstance(load_any(path), RoundsRecipe)
-    wanted = ["What", "Command", "Cost", "Expected"] if rounds else ["What", "Command"]
+    recipe = load_any(path)
+    wanted = ["What", "Command"] if isinstance(recipe, Recipe) else ["What", "Command", "Cost", "Expected"]
     assert heads[: len(wanted)] == wanted
-    assert f"# Command: dualrs {'rounds' if rounds else 'certify'} {name(path)}" in opening
-    if rounds:
-        assert f"dualrs certify --model runs/{path.stem}/bundle" in opening
+    match recipe:
+        case Recipe():
+            assert f"# Command: dualrs certify {name(path)}" in opening
+        case RoundsRecipe():
+            assert f"# Command: dualrs rounds {name(path)}" in opening
+            assert f"dualrs certify --model runs/{path.stem}/bundle" in opening
+        case ClassifierRecipe():
+            trained = re.search(rf"# Command: dualrs train classifier (\S+) --recipe {name(path)} ", opening)[1]
+            assert re.search(rf"dualrs certify --classifier .*{re.escape(trained)}", opening)
 
 
 @every_recipe
 def test_recipe_names_a_rule_and_a_router_that_exist(path):
     recipe = load_any(path)
+    if isinstance(recipe, ClassifierRecipe):
+        assert recipe.classifier.network in CLASSIFIERS
+        return
     assert rule(recipe.certify.rule).name == recipe.certify.rule
     if isinstance(recipe, RoundsRecipe):
         assert recipe.router.network in CLASSIFIERS
@@ -112,6 +123,7 @@ SECTIONS = {
     "cifar10-paper.toml": (
         "data", "test", "start", "label", "router", "assign", "finetune", "certify", "engine",
     ),
+    "methods/gaussian.toml": ("data", "test", "classifier"),
 }  # fmt: skip
 
 
@@ -284,6 +296,24 @@ def test_every_ablation_is_listed_here():
     assert found == {*ABLATIONS, "experts-weak", "experts-strong"}
 
 
+# The field's methods
+
+METHOD_RECIPES = sorted(path for path in (FOLDER / "methods").glob("*.toml") if path.stem != "small")
+
+
+def test_every_method_has_a_recipe():
+    assert {path.stem for path in METHOD_RECIPES} == set(METHODS)
+
+
+@pytest.mark.parametrize("path", METHOD_RECIPES, ids=name)
+def test_recipe_of_a_method_is_as_the_field_trains(path):
+    found = load_any(path).classifier
+    assert (found.network, found.epochs, found.optimizer, found.drop_at) == ("resnet110", 150, "sgd", (50, 100))
+    assert (found.rate, found.weight_decay, found.method, found.method_args) == (0.1, 1e-4, path.stem, {})
+    images = found.batch_size // choose(found.method, OneOf((0.25,)), found.epochs, {}).copies
+    assert images == {"gaussian": 256, "consistency": 128, "smoothmix": 128}.get(path.stem, 64)
+
+
 # Their page
 
 
@@ -297,7 +327,7 @@ DOCUMENTED = {
 
 SECTION_KINDS = {
     section: field.annotation
-    for section, field in (Recipe.model_fields | RoundsRecipe.model_fields).items()
+    for section, field in (Recipe.model_fields | RoundsRecipe.model_fields | ClassifierRecipe.model_fields).items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
 }
 

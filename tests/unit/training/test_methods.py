@@ -135,6 +135,7 @@ def test_teacher_of_other_classes_is_refused(tmp_path):
         ("smoothadv", {"attack": "fgsm"}, "an attack, pgd or ddn"),
         ("smoothadv", {"steps": 0}, "takes steps of an attack"),
         ("easy-focus", {"renewed": 0}, "counts votes, at least one"),
+        ("easy-focus", {"votes": 4}, "of 4 votes three quarters do not show a radius"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(name, settings, sentence):

@@ -52,8 +52,8 @@ class CatRS(Method):
         """The teacher too."""
         return super().about + ("" if self.teacher is None else f" taught by {fingerprint(self.teacher)}")
 
-    def memory(self, respond: Respond, images: TrainingImages, levels: Levels) -> Memory:
-        """The votes of the teacher."""
+    def check_classifier(self) -> None:
+        """There is a teacher, and it votes."""
         if self.teacher is None:
             raise BadSetting(
                 "cat-rs needs a teacher, a classifier trained with plain noise: train one (--method gaussian --sigma "
@@ -61,6 +61,11 @@ class CatRS(Method):
             )
         if self.teacher_votes < 1:
             raise BadSetting("cat-rs needs at least one vote of its teacher on each image")
+
+    def memory(self, respond: Respond, images: TrainingImages, levels: Levels) -> Memory:
+        """The votes of the teacher."""
+        self.check_classifier()
+        assert self.teacher is not None, "refused before"
         named = class_names(self.teacher)
         if named and images.class_names and tuple(named) != tuple(images.class_names):
             raise BadModel(f"the teacher's classes are not those of {images.name}, in this order; give another teacher")

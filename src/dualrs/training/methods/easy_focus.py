@@ -56,6 +56,11 @@ class EasyFocus(Method):
         super().__post_init__()
         if min(self.first_votes, self.votes, self.renewed) < 1:
             raise BadSetting(f"easy-focus counts votes, at least one, every epoch or more seldom; got {self}")
+        if radius_weights(self.votes).min() <= 0:
+            raise BadSetting(
+                f"of {self.votes} votes three quarters do not show a radius, which easy-focus draws images by; take 16 "
+                "or more"
+            )
 
     @classmethod
     def at(cls, sigma: float, epochs: int) -> Self:
@@ -68,6 +73,11 @@ class EasyFocus(Method):
     def memory(self, respond: Respond, images: TrainingImages, levels: Levels) -> Memory:
         """Which images are kept, and how many votes on them were right."""
         return _Focus(self, respond, images, levels)
+
+    def stretch(self, epochs: int) -> float:
+        """Steps are attacked from ``start`` on."""
+        attacked = max(0, epochs - self.start)
+        return 1 + self.steps * attacked / epochs
 
     def losses(self, exercise: Exercise) -> Tensor:
         """Cross-entropy under noise, attacked from ``start`` on."""

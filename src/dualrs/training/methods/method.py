@@ -110,6 +110,14 @@ class Method(ABC):
         """What a training of a classifier by this method remembers between epochs."""
         return Memory()
 
+    def check_classifier(self) -> None:
+        """Refuse what a training of a classifier by this method would."""
+        return
+
+    def stretch(self, epochs: int) -> float:
+        """How much longer the mean step of a training is than a step of its first epoch, in images that pass."""
+        return 1.0
+
     @property
     def about(self) -> str:
         """What tells it from others."""
