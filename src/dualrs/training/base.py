@@ -3,6 +3,7 @@
 A training that is done already is recognised by the sentence in its card, and not done again.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -195,10 +196,15 @@ def _train(
 @contextmanager
 def _compiled(network: nn.Module, wanted: bool) -> Iterator[None]:
     """Have torch compile the network in place; if it cannot, say so instead of training at another speed."""
-    if wanted:
-        compile_parts(network)
-    try:
+    if not wanted:
         yield
+        return
+    compile_parts(network)
+    try:
+        with warnings.catch_warnings():
+            # torch's compiler looks for gradients of the images that a method attacks, and complains to itself
+            warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is not a leaf", UserWarning)
+            yield
     except Exception as error:
         if not is_compilers(error):
             raise
