@@ -7,6 +7,7 @@ import pytest
 
 from dualrs.models.architectures import build, complete
 from dualrs.models.card import Architecture
+from dualrs.training.methods import METHODS
 
 NET = """
 import numpy as np
@@ -158,3 +159,101 @@ def test_an_unknown_argument_of_a_network_is_answered_with_those_there_are(dualr
     code, _, err = dualrs("train", "classifier", "net.safetensors", *QUICK, "--network-args", '{"width": 32}')
     assert code == 2
     assert "unexpected keyword argument 'width'; the arguments of lean-resnet are classes, widths=(" in err
+
+
+# The field's methods
+
+TINY = {
+    "smoothadv": '{"copies": 2, "steps": 1}',
+    "macer": '{"copies": 2}',
+    "smoothmix": '{"steps": 1}',
+    "cat-rs": '{"copies": 2, "steps": 1, "teacher_votes": 4}',
+    "easy-focus": '{"copies": 2, "steps": 1, "start": 1, "hopeless": 0.0}',
+}
+ONE_EPOCH = ("--epochs", "2", "--batch-size", "64", "--sigma", "0.5")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_classifier_is_trained_by_any_method(dualrs, colours, method):
+    words = ("--method", method, "--method-args", TINY.get(method, "{}"))
+    if method == "cat-rs":
+        assert dualrs("train", "classifier", "teacher.safetensors", *QUICK, *RESNET, "--epochs", "1")[0] == 0
+        words += ("--teacher", "teacher.safetensors")
+    code, out, err = dualrs("train", "classifier", "c.safetensors", *QUICK, *RESNET, *ONE_EPOCH, *words)
+    assert code == 0, err
+    assert "colours accuracy sigma=0.5" in out
+    said = json.loads((colours / "c.json").read_text())["training"]
+    assert ("method" in said) == (method != "gaussian")
+
+
+def test_help_names_every_method(dualrs, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    for command in ("classifier", "router"):
+        _, out, _ = dualrs("train", command, "--help")
+        (line,) = [line for line in out.splitlines() if re.match(r"│ +--method ", line)]
+        for name in METHODS:
+            assert (name in line) == (command == "classifier" or name != "easy-focus")
+
+
+RECIPE = """
+title = "colours"
+data = "colours.py:train"
+test = "colours.py:test"
+[classifier]
+network_args = {widths = [8], blocks = [1]}
+sigma = "0.5"
+method = "macer"
+method_args = {copies = 4}
+epochs = 1
+batch_size = 64
+optimizer = "sgd"
+drop_at = [1]
+"""
+
+
+def test_recipe_of_a_classifier_is_trained_and_options_win_over_it(dualrs, colours, tmp_path):
+    (colours / "mine.toml").write_text(RECIPE)
+    for words, said in (
+        ((), ("method Macer(copies=4", "'rate': 0.1", "'weight_decay': 0.0001", "'optimizer': 'sgd'", "(1,)")),
+        (
+            ("--method", "consistency", "--method-args", "{}", "--seed", "3"),
+            ("method Consistency(copies=2", "'seed': 3"),
+        ),
+        (("--optimizer", "adamw", "--drop-at", "2,4"), ("'rate': 0.003", "'drop_at': (2, 4)")),
+    ):
+        for left in colours.glob("c.*"):
+            left.unlink()
+        code, _, err = dualrs("train", "classifier", "c.safetensors", "--recipe", "mine.toml", *words)
+        assert code == 0, err
+        training = json.loads((colours / "c.json").read_text())["training"]
+        assert all(part in training for part in said), training
+
+
+def test_recipe_of_a_classifier_is_checked_and_refused_by_certify(dualrs, colours):
+    (colours / "mine.toml").write_text(RECIPE)
+    code, out, err = dualrs("recipe", "check", "mine.toml")
+    assert code == 0, err
+    assert re.search(r"weights .* 128 .* 4 .* 512 ", out)
+    code, _, err = dualrs("certify", "mine.toml")
+    assert code == 2
+    assert "trains a classifier: run `dualrs train classifier OUT.safetensors --recipe" in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--method", "smoothad"), "no training method 'smoothad'"),
+        (("--method", "macer", "--method-args", '{"lambda": 1}'), "macer has no setting 'lambda'; it has copies=16"),
+        (("--method", "macer", "--method-args", "[1]"), "--method-args takes a JSON object"),
+        (("--method", "macer", "--batch-size", "24"), "24 noisy images cannot be made of 16 copies"),
+        (("--method", "cat-rs"), "cat-rs needs a teacher"),
+        (("--method", "macer", "--teacher", "zoo:cifar10-classifier"), "macer has no teacher"),
+        (("--optimizer", "adam"), "classifier.optimizer: Input should be 'adamw' or 'sgd'"),
+        (("--drop-at", "1.5"), "--drop-at takes whole epochs"),
+    ],
+)
+def test_train_by_a_method_refuses(dualrs, colours, words, sentence):
+    code, _, err = dualrs("train", "classifier", "c.safetensors", *QUICK, *RESNET, "--sigma", "0.5", *words)
+    assert code == 2
+    assert sentence in " ".join(err.split())
+    assert not (colours / "c.safetensors").exists()

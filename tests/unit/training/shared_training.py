@@ -15,8 +15,11 @@ from dualrs.errors import DualrsError
 from dualrs.models.card import Architecture
 from dualrs.training import loop
 from dualrs.training.base import Training, train_classifier
+from dualrs.training.classifier import classifier_task
+from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import Task, fit
+from dualrs.training.methods.easy_focus import EasyFocus
 from dualrs.training.noise import OneOf
 from dualrs.training.processes import join
 from dualrs.training.schedule import Schedule
@@ -82,6 +85,16 @@ def whole(path):
     return train_classifier(Training(path, IMAGES, DATASET, OneOf((0.5,)), Schedule(1, 50)), Trainee(small))
 
 
+def voted(path):
+    """Votes on all images between two epochs, by a network that hardly learns: the same whoever counts them."""
+    torch.manual_seed(3)
+    network = nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(12, 2))
+    method = EasyFocus(copies=1, start=1, hopeless=0.0, steps=1)
+    task = classifier_task(network, Front(), IMAGES, OneOf((0.5,)), method=method)
+    fit(task, Schedule(2, 50, rate=1e-12), path)
+    return task.memory.known
+
+
 def refused(path, *, about="refused", batch_size=16, factor=1.0, device="cpu"):
     """The sentence with which a training stops."""
     network = nn.Linear(5, 1).double()
@@ -104,6 +117,7 @@ def main(folder):
         "plain": plain(folder / "plain"),
         "resumed": plain(folder / "begun by one")[0],
         "normalised": normalised(folder / "normalised"),
+        "voted": voted(folder / "voted"),
         "card": whole(folder / "whole.safetensors").model_dump_json(),
         "nan": refused(folder / "nan", factor=float("nan") if rank == 1 else 1.0),
         "other": refused(folder / "other", about=f"training {rank}"),

@@ -9,7 +9,7 @@ import sys
 import pytest
 import shared_training
 import torch
-from shared_training import begun, plain, whole
+from shared_training import begun, plain, voted, whole
 
 from dualrs.errors import MissingExtra
 from dualrs.models.card import Card
@@ -66,6 +66,13 @@ def same(one, other, **tolerance):
 
 def test_weights_are_those_of_one_process(seen, alone):
     same(seen[0]["plain"][0], alone[0], **CLOSE)
+
+
+def test_votes_between_epochs_are_those_of_one_process_and_known_to_both(seen, tmp_path):
+    ours = voted(tmp_path / "voted")
+    for one in seen:
+        same(one["voted"], ours)
+    assert len(ours["right votes"].unique()) > 2
 
 
 def test_one_process_goes_on_from_a_checkpoint_of_two(folder, alone):

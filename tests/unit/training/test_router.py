@@ -14,6 +14,11 @@ from dualrs.training.classifier import measure
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages
 from dualrs.training.loop import fit
+from dualrs.training.methods import choose
+from dualrs.training.methods.easy_focus import EasyFocus
+from dualrs.training.methods.gaussian import Gaussian
+from dualrs.training.methods.macer import Macer
+from dualrs.training.noise import OneOf
 from dualrs.training.own_loss import OwnLoss
 from dualrs.training.router import RouterObjective, router_task
 from dualrs.training.schedule import Schedule
@@ -120,3 +125,50 @@ def test_settings_of_the_loss_that_is_replaced_are_refused(setting):
 def test_senseless_objectives_are_refused(field):
     with pytest.raises(BadSetting):
         RouterObjective(**field)
+
+
+# By the field's methods
+
+TO_SCALE = {"smoothadv": {"copies": 2, "steps": 2, "reach": 0.5}, "macer": {"copies": 4, "radius_weight": 1.0}}
+TO_SCALE |= {"smoothmix": {"steps": 1}, "cat-rs": {"copies": 2, "steps": 1}}
+
+
+@pytest.mark.parametrize("name", ["gaussian", *TO_SCALE])
+def test_router_learns_the_known_assignment_by_any_method(tmp_path, name):
+    method = choose(name, OneOf((1.0,)), 150, TO_SCALE.get(name, {}))
+    router, objective = network(), RouterObjective(method=method)
+    task = router_task(router, Front(), TrainingImages(TRAIN), RADII, objective)
+    fit(task, QUICK, tmp_path / "c")
+    assert measure(router, TEST, objective.sigma_e).accuracy > 0.9
+    assert method.about in task.about
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"method": EasyFocus()}, "a router cannot be trained by easy-focus: it gives up inputs"),
+        ({"method": Macer(), "gate": "weak"}, "gate belong to the paper's own loss, and macer has settings of its own"),
+        ({"method": Macer(), "noise_copies": 3}, "noise_copies belong"),
+        ({"method": Macer(), "own": OwnLoss("mine.py:loss", len)}, "macer and the loss mine.py:loss are two losses"),
+    ],
+    ids=["easy-focus", "gate", "copies", "own loss"],
+)
+def test_what_a_router_cannot_be_trained_by_is_refused(settings, sentence):
+    with pytest.raises(BadSetting, match=sentence):
+        RouterObjective(**settings)
+
+
+def test_weights_and_soft_labels_enter_the_loss_of_a_method():
+    images = TrainingImages(TRAIN)
+    batch = torch.arange(32)
+
+    def value(**settings):
+        task = router_task(network(), Front(), images, RADII, RouterObjective(method=Gaussian(), **settings))
+        return task.loss(batch, torch.Generator().manual_seed(0)).item()
+
+    plain = value(balanced=False)
+    assert value(balanced=True) > plain  # weights average to the number of sigmas that are best for someone
+    assert value(balanced=False, hard=True) != plain
+    paper = RouterObjective(consistency_weight=0.0, entropy_weight=0.0, noise_copies=1, gate="none", balanced=False)
+    task = router_task(network(), Front(), images, RADII, paper)
+    assert task.loss(batch, torch.Generator().manual_seed(0)).item() == pytest.approx(plain, rel=1e-5)
