@@ -96,12 +96,20 @@ def build_trainee(settings: ClassifierSection, seed: int) -> Trainee:
     return Networks().fresh(Reference.parse(settings.network).behind(settings.denoiser), settings.network_args, seed)
 
 
-def build_method(settings: MethodSection, levels: Levels, networks: Networks | None = None) -> Method:
-    """The method that a section names, with its teacher; its settings are those published for the nearest sigma."""
-    teacher = None if settings.teacher is None else (networks or Networks())(settings.teacher)
-    method = choose(settings.method, levels, settings.epochs, settings.method_args, teacher)
-    method.check_classifier()
+def planned_method(settings: MethodSection, levels: Levels) -> Method:
+    """The method that a section names, before its teacher is opened; refused if that is missing, or not needed."""
+    method = choose(settings.method, levels, settings.epochs, settings.method_args)
+    method.check_teacher(settings.teacher is not None)
     return method
+
+
+def build_method(settings: MethodSection, levels: Levels) -> Method:
+    """The method that a section names, with its teacher; its settings are those published for the nearest sigma."""
+    method = planned_method(settings, levels)
+    if settings.teacher is None:
+        return method
+    teacher = Networks()(settings.teacher)
+    return choose(settings.method, levels, settings.epochs, settings.method_args, teacher)
 
 
 def build_router_method(name: str, settings: Mapping[str, Any], sigma_e: float, epochs: int) -> Method | None:

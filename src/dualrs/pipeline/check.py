@@ -14,7 +14,7 @@ from dualrs.errors import BadData
 from dualrs.jobs.opening import numbered_for
 from dualrs.jobs.teach import check_labels
 from dualrs.models.hardware import check_dtype
-from dualrs.pipeline.build import build_loss, build_method, build_objective, build_schedule
+from dualrs.pipeline.build import build_loss, build_objective, build_schedule, planned_method
 from dualrs.schemes import Dual, Scheme
 from dualrs.smoothed import SmoothedModel
 from dualrs.smoothed.model import sampling_plan, target_of
@@ -28,7 +28,7 @@ def check_rounds(recipe: RoundsRecipe, data: Dataset, test: Dataset) -> None:
     check_dtype(recipe.engine.dtype)
     build_loss(finetune.loss)
     other = build_objective(router, start.sigma_e, balanced=True).method
-    method = build_method(finetune, OneOf(start.sigmas))
+    method = planned_method(finetune, OneOf(start.sigmas))
     for section, inputs, trained, copies in (
         (router, recipe.label.inputs, "router", 1 if other is None else other.copies),
         (finetune, recipe.assign.inputs, "classifier", method.copies),

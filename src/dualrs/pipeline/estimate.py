@@ -26,6 +26,7 @@ from dualrs.pipeline.build import (
     build_objective,
     build_schedule,
     build_trainee,
+    planned_method,
 )
 from dualrs.pipeline.check import check_certify, check_data, check_rounds
 from dualrs.pipeline.networks import Networks
@@ -94,9 +95,10 @@ def _of_certify(recipe: Recipe) -> Iterator[Cost]:
 def _of_classifier(recipe: ClassifierRecipe) -> Iterator[Cost]:
     settings, data = recipe.classifier, _opened(recipe.data)
     levels = parse_levels(settings.sigma, 0 if isinstance(data, str) else len(data.ids))
-    method = build_method(settings, levels)
+    method = planned_method(settings, levels)
 
     def measure(data: Dataset) -> float:
+        method = build_method(settings, levels)
         trainee = build_trainee(settings, recipe.seed)
         images = _few_images(data, settings)
         return _training(trainee, images, levels, settings, method, settings.device or "cpu", recipe.seed)
@@ -111,7 +113,7 @@ def _copies(recipe: RoundsRecipe) -> int:
 
 
 def _of_rounds(recipe: RoundsRecipe) -> Iterator[Cost]:
-    method = build_method(recipe.finetune, OneOf(recipe.start.sigmas))
+    method = planned_method(recipe.finetune, OneOf(recipe.start.sigmas))
     settings = {
         Kind.LABEL: (recipe.label.inputs, recipe.label.n * len(recipe.start.sigmas)),
         Kind.ROUTER: (recipe.label.inputs, recipe.router.epochs * _copies(recipe)),
@@ -235,9 +237,12 @@ def _few_images(data: Dataset, settings: ScheduleSection) -> TrainingImages:
 
 
 def _steps(task: Task, schedule: Schedule, device: str) -> float:
-    """Images a second in training, counted without their noisy copies."""
+    """Images a second in training, counted without their noisy copies; votes between epochs and the first step aside."""
     states: list[State] = []
     with tempfile.TemporaryDirectory() as folder:
         schedule = replace(schedule, epochs=1)
         fit(task, schedule, Path(folder) / "few.checkpoint", device=device, report=states.append)
-    return states[-1].images_per_second
+    steps = [state for state in states if not state.doing]
+    if len(steps) == 1:
+        return steps[0].images_per_second
+    return (steps[-1].step - steps[0].step) * schedule.batch_size / (steps[-1].seconds - steps[0].seconds)

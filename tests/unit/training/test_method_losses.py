@@ -295,3 +295,8 @@ def test_cost_of_a_method_is_the_stated_one(name, costs):
             trained.loss(exercise(net, known=KNOWN, epoch=epoch))
             passed.append(sum(len(shown) for shown in net.shown) / INPUTS)
         assert np.mean(passed) == pytest.approx(cost)
+        assert trained.stretch(150) * passed[0] == pytest.approx(cost)
+
+
+def test_a_training_that_attacks_from_the_start_is_not_stretched():
+    assert EasyFocus(start=0).stretch(10) == 1

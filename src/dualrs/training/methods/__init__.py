@@ -43,11 +43,12 @@ def choose(
             )
         if not _fits(value, published[key]):
             raise BadSetting(f"{name}: {key} takes a value like {published[key]!r}, got {value!r}")
+    method = replace(method, **settings)
     if teacher is None:
-        return replace(method, **settings)
-    if not isinstance(method, CatRS):
-        raise BadSetting(f"{name} has no teacher; leave it out")
-    return replace(method, **settings, teacher=teacher)
+        return method
+    method.check_teacher(given=True)
+    assert isinstance(method, CatRS), "the others refuse a teacher"
+    return replace(method, teacher=teacher)
 
 
 def _fits(value: object, known: object) -> bool:

@@ -52,9 +52,9 @@ class CatRS(Method):
         """The teacher too."""
         return super().about + ("" if self.teacher is None else f" taught by {fingerprint(self.teacher)}")
 
-    def check_classifier(self) -> None:
-        """There is a teacher, and it votes."""
-        if self.teacher is None:
+    def check_teacher(self, given: bool) -> None:
+        """There is one, and it votes."""
+        if not given:
             raise BadSetting(
                 "cat-rs needs a teacher, a classifier trained with plain noise: train one (--method gaussian --sigma "
                 "0.25) and name it, --teacher FILE or teacher in the recipe"
@@ -64,7 +64,7 @@ class CatRS(Method):
 
     def memory(self, respond: Respond, images: TrainingImages, levels: Levels) -> Memory:
         """The votes of the teacher."""
-        self.check_classifier()
+        self.check_teacher(self.teacher is not None)
         assert self.teacher is not None, "refused before"
         named = class_names(self.teacher)
         if named and images.class_names and tuple(named) != tuple(images.class_names):

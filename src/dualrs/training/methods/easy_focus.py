@@ -76,8 +76,8 @@ class EasyFocus(Method):
 
     def stretch(self, epochs: int) -> float:
         """Steps are attacked from ``start`` on."""
-        attacked = max(0, epochs - self.start)
-        return 1 + self.steps * attacked / epochs
+        attacked = max(0, epochs - self.start) / epochs
+        return 1 + self.steps * attacked if self.start else 1.0
 
     def losses(self, exercise: Exercise) -> Tensor:
         """Cross-entropy under noise, attacked from ``start`` on."""

@@ -110,9 +110,10 @@ class Method(ABC):
         """What a training of a classifier by this method remembers between epochs."""
         return Memory()
 
-    def check_classifier(self) -> None:
-        """Refuse what a training of a classifier by this method would."""
-        return
+    def check_teacher(self, given: bool) -> None:
+        """Refuse a teacher where there is none, and a classifier without one where it needs one."""
+        if given:
+            raise BadSetting(f"{self.name} has no teacher; leave it out")
 
     def stretch(self, epochs: int) -> float:
         """How much longer the mean step of a training is than a step of its first epoch, in images that pass."""
