@@ -237,7 +237,7 @@ def _few_images(data: Dataset, settings: ScheduleSection) -> TrainingImages:
 
 
 def _steps(task: Task, schedule: Schedule, device: str) -> float:
-    """Images a second in training, counted without their noisy copies; votes between epochs and the first step aside."""
+    """Images a second in training, without their noisy copies; votes between epochs and the first step aside."""
     states: list[State] = []
     with tempfile.TemporaryDirectory() as folder:
         schedule = replace(schedule, epochs=1)
