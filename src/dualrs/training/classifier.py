@@ -15,7 +15,7 @@ from dualrs.data.classes import demand_fit, numbered_as
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadModel, BadSetting, NonFiniteLogits
 from dualrs.models.hardware import autocast, check_dtype, fastest_dtype, open_device
-from dualrs.models.noisy import Wants, answering, class_names, fingerprint, logits_of, takes_sigma
+from dualrs.models.noisy import Wants, answering, class_names, fingerprint, logits_of
 from dualrs.models.randomness import FromGenerator
 from dualrs.training.front import Front
 from dualrs.training.images import TrainingImages, plain_batches
