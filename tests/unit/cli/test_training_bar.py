@@ -1,5 +1,7 @@
 """What a training shows on the terminal."""
 
+from dataclasses import replace
+
 import pytest
 
 from dualrs.cli.training_bar import TrainingBar
@@ -33,3 +35,7 @@ def test_other_processes_show_nothing(shown, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
     assert shown(STATE) == ""
+
+
+def test_votes_between_epochs_are_shown_as_they_are_counted(shown):
+    assert "counting votes, 40%" in shown(replace(STATE, doing="counting votes, 40%"))
