@@ -108,7 +108,7 @@ def build_method(settings: MethodSection, levels: Levels) -> Method:
     method = planned_method(settings, levels)
     if settings.teacher is None:
         return method
-    teacher = Networks()(settings.teacher)
+    teacher = Networks().teacher(settings.teacher)
     return choose(settings.method, levels, settings.epochs, settings.method_args, teacher)
 
 

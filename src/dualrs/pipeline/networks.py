@@ -90,6 +90,13 @@ class Networks:
         _demand_still(reference.bare, start)
         return Trainee(architecture_of(reference), start, self._front(reference))
 
+    def teacher(self, reference: str) -> nn.Module:
+        """A network whose votes another one learns."""
+        found = self(reference)
+        _demand_module(Reference.parse(reference), found)
+        _demand_still(Reference.parse(reference), found)
+        return found
+
     def _front(self, reference: Reference) -> nn.Module | None:
         if reference.between is not None:
             raise BadRecipe(

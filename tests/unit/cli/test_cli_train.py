@@ -11,6 +11,7 @@ from dualrs.training.methods import METHODS
 
 NET = """
 import numpy as np
+from torch import nn
 from dualrs.data.dataset import ArrayDataset
 
 def images(count, seed):
@@ -25,6 +26,14 @@ def train():
 
 def test():
     return images(60, 1)
+
+grey = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten())
+
+class Drawing(nn.Module):
+    def forward(self, x, randomness):
+        return x
+
+drawing = Drawing()
 
 def bare():
     return images(60, 1).pixels
@@ -247,6 +256,8 @@ def test_recipe_of_a_classifier_is_checked_and_refused_by_certify(dualrs, colour
         (("--method", "macer", "--method-args", "[1]"), "--method-args takes a JSON object"),
         (("--method", "macer", "--batch-size", "24"), "24 noisy images cannot be made of 16 copies"),
         (("--method", "cat-rs"), "cat-rs needs a teacher"),
+        (("--method", "cat-rs", "--teacher", "colours.py:grey"), "the teacher fails on images of 3 x 16 x 16"),
+        (("--method", "cat-rs", "--teacher", "colours.py:drawing"), "draws numbers of its own"),
         (("--method", "macer", "--teacher", "zoo:cifar10-classifier"), "macer has no teacher"),
         (("--optimizer", "adam"), "classifier.optimizer: Input should be 'adamw' or 'sgd'"),
         (("--drop-at", "1.5"), "--drop-at takes whole epochs"),

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dualrs.errors import BadModel, BadSetting
-from dualrs.models.noisy import class_names, fingerprint, logits_of, takes_sigma
+from dualrs.models.noisy import answering, class_names, fingerprint, logits_of, takes_sigma
 from dualrs.training.images import TrainingImages
 from dualrs.training.losses import log_softmax
 from dualrs.training.memory import Memory, Poll, Respond
@@ -136,7 +136,8 @@ class _Taught(Memory):
         told = takes_sigma(teacher)
 
         def respond(noisy: Tensor, sigma: Tensor) -> Tensor:
-            logits: Tensor = logits_of(teacher(noisy, sigma=sigma) if told else teacher(noisy))
+            with answering("teacher", teacher, noisy):
+                logits: Tensor = logits_of(teacher(noisy, sigma=sigma) if told else teacher(noisy))
             return logits
 
         counts = torch.zeros(len(self._images), classes)
