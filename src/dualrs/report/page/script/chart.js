@@ -14,12 +14,10 @@ const valueAt = (curve, x) =>
   100 * (curve.falling ? curve.numbers.length - countBelow(curve.numbers, x, false) : countBelow(curve.numbers, x, true)) / curve.total;
 
 function pathOf(curve, sx, sy, from, to) {
-  let path = `M${sx(from).toFixed(1)} ${sy(valueAt(curve, from)).toFixed(1)}`, last = null, seen = countBelow(curve.numbers, from, false);
-  for (let k = seen; k < curve.numbers.length; k++) {
+  let path = `M${sx(from).toFixed(1)} ${sy(valueAt(curve, from)).toFixed(1)}`;
+  for (let k = countBelow(curve.numbers, from, false); k < curve.numbers.length; k++) {
     const x = curve.numbers[k];
     if (x === curve.numbers[k + 1]) continue;
-    if (x === last) continue;
-    last = x;
     const after = curve.falling ? curve.numbers.length - k - 1 : k + 1;
     path += `H${sx(x).toFixed(1)}V${sy(100 * after / curve.total).toFixed(1)}`;
   }

@@ -60,7 +60,7 @@ function evaluated(run, hearing, settings) {
   const found = new Map(), { label } = run;
   const names = run.methods.map((method) => method.name);
   for (const name of names.includes(settings.rule) ? names : [...names, settings.rule]) {
-    const about = run.methods.find((method) => method.name === name) ?? { ...titled(name, run), name, guaranteed: true };
+    const about = run.methods.find((method) => method.name === name) ?? { ...titled(name), name, guaranteed: true };
     const own = name === settings.rule;
     let claims = null;
     if (about.fixed) claims = about.fixed;
@@ -85,8 +85,8 @@ function oracle(found, run, settings) {
     return { prediction: best.radius < 0 ? -1 : run.label[i], radius: Math.max(best.radius, 0), sigma: best.sigma, outcome: "" };
   });
 }
-/** The title and the kind of a method that the run does not list: another form of one that it does. */
-function titled(name, run) {
+/** The title of a method that the run does not list: another form of one that it does. */
+function titled(name) {
   const form = formOf(name);
   if (!form) return { title: `dual, rule ${name}` };
   const words = (form.confidences.length ? `, votes pass below ${form.confidences.join()}` : "") + (form.thresholds.length ? `, thresholds ${form.thresholds.join()}` : "");
