@@ -99,6 +99,17 @@ class MeasuringBar(OneBar):
         self._show(self._done, self._images, f"{self._done:,}/{self._images:,} images")
 
 
+class AttackBar(OneBar):
+    """How many certificates were attacked."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title, None, "opening")
+
+    def update(self, done: int, total: int) -> None:
+        """Show the present state."""
+        self._show(done, total, f"{done:,}/{total:,} certificates")
+
+
 class PassingBar(OneBar):
     """How an examination gets on, one pass after the other; gone when it is over."""
 

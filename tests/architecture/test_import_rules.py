@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "scale": SAMPLING | {"extras"},
     "jobs": SAMPLING | ARITHMETIC | {"storage"},
     "smoothed": SAMPLING | ARITHMETIC | {"storage", "jobs", "sample", "progress", "__init__"},
-    "attacks": SAMPLING | {"schemes", "certificates", "storage", "sample", "jobs", "smoothed"},
+    "attacks": SAMPLING | {"schemes", "certificates", "storage", "sample", "scale", "jobs", "smoothed"},
     "config": {"errors", "data", "models"},
     "training": ARITHMETIC - {"policy"} | {"extras", "data", "models", "storage"},
     "hub": ARITHMETIC

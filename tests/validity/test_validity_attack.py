@@ -17,7 +17,7 @@ from dualrs.votes import Purpose
 from planes import IMAGE, Always, Plane, normal
 
 SIGMA, REACH, MANY = 0.25, 0.4, 30
-HARD = Effort(steps=10, restarts=1, copies=8, last_copies=32, votes=200, verdict=20_000)
+HARD = Effort(steps=10, restarts=1, copies=16, votes=200, verdict=20_000)
 ACCEPTED = 1e-4
 
 
@@ -101,5 +101,5 @@ def test_certificate_on_known_noise_is_found(monkeypatch):
         )
         claim = model.certify(image, n=known.N, n0=known.N0, seed=known.SEED, ids=[known.NAME])
     assert claim.prediction == known.ODD
-    effort = replace(HARD, steps=2, walk=1, walk_votes=64)
+    effort = replace(HARD, steps=2, walk_votes=64)
     assert attack(model, image, claim, effort=effort, bracket=False, seed=0).broken == 1

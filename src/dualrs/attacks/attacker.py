@@ -9,7 +9,8 @@ distance of that image.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 import torch
@@ -17,8 +18,8 @@ from torch import Generator
 
 from dualrs.attacks.field import Field
 from dualrs.attacks.pixels import distance, is_inside, rounded_inside
-from dualrs.attacks.search import Effort, Search
-from dualrs.certificates import ABSTAIN, Certificate, Certificates, Outcome, Predictions
+from dualrs.attacks.search import Effort, Place, Search
+from dualrs.certificates import ABSTAIN, Certificate, Certificates, Outcome, Prediction
 from dualrs.data.images import LEVELS, Pixels, as_pixels, content_id
 from dualrs.errors import BadSetting
 from dualrs.sampling.collect import Progress
@@ -29,13 +30,20 @@ from dualrs.smoothed.model import Images
 from dualrs.storage.attacks import Attack, Attacks
 
 INSIDE = 0.999  # of a radius: where a certificate is tried
-_SCREEN = 0.05  # level at which the attack itself looks whether an answer changed
-_GROWTH = 1.7  # of the radius, from one search beyond the certificate to the next
-_ROUNDS = 5
-_HALVINGS = 6
-_CLOSER = 0.85  # of the distance, at which a further search begins
-_RETREATS, _FARTHER = 8, 1.03  # how often, and by which factor, a verdict is asked for farther away
-_SMALLEST = 0.05  # radius of the first search for an input whose own is smaller
+_WORTH_A_LOOK = 0.25  # share of a place's copies that must follow its aim for votes on it
+_WORTH_A_VERDICT = 0.4  # inside a radius
+_SEEMS_CHANGED = 0.57  # share of the votes that must follow, so that a thousand can show it
+_SMALLEST = 0.05  # radius at which the search for a border begins, for inputs whose own is smaller
+_FARTHEST = 14.0  # times that radius, where it ends
+_CLEARLY = 0.95  # of the distance that another aim has reached, below which one must come
+_NEARER, _FARTHER = 0.9, 1.6  # times the distance of a border: where an image beyond it is looked for
+_FAST, _SLOW = (
+    1.08,
+    1.03,
+)  # from one look there to the next, while the aim is not followed by half of the votes, and then
+_BORDERS, _VERDICTS = 2, 4  # beyond how many borders, and how often for each: they share alpha
+_FEW, _CLEAR = 256, 0.65  # votes at the first look of a verdict, and the share seen before from which it is taken
+_COPIES = 4  # times those of a gradient, by which weaknesses are chosen
 
 
 def attack(
@@ -61,139 +69,160 @@ def attack(
     if len(claims) != len(pixels):
         raise BadSetting(f"{len(claims)} certificates for {len(pixels)} images")
     claimed = [(p, c) for p, c in zip(pixels, claims, strict=True) if c.outcome is Outcome.CERTIFIED]
-    attacker = Attacker(model, rule, alpha, len(claimed), effort or Effort(), straight=straight, seed=seed)
+    terms = Terms(rule, alpha, len(claimed), effort or Effort(), bracket=bracket, straight=straight)
+    attacker = Attacker(model, terms, seed=seed)
     rows = []
     for image, claim in claimed:
-        rows.append(attacker.attack(content_id(image), image, claim, bracket=bracket))
+        rows.append(attacker.attack(content_id(image), image, claim))
         report(len(rows))
     return Attacks(tuple(rows), alpha)
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What all attacks of a campaign have in common: certificates of one rule and level, and how each is attacked.
+
+    ``count`` is the number of certificates, whatever part of them is attacked here: a verdict against one of them has
+    the level alpha over it.
+    """
+
+    rule: str | None
+    alpha: float
+    count: int
+    effort: Effort
+    bracket: bool = True
+    straight: bool = False
+
+
 class Attacker:
-    """Attacks one certificate after the other; ``count`` is how many there are in all."""
+    """Attacks one certificate after the other."""
 
-    def __init__(
-        self,
-        model: SmoothedModel,
-        rule: str | None,
-        alpha: float,
-        count: int,
-        effort: Effort,
-        *,
-        straight: bool = False,
-        seed: int | None = None,
-    ) -> None:
-        self._model, self._rule = model, model.rule(rule)
-        self._effort, self._level, self._alpha = effort, alpha / max(1, count), alpha
+    def __init__(self, model: SmoothedModel, terms: Terms, *, seed: int | None = None) -> None:
+        self._model, self._terms, self._rule = model, terms, model.rule(terms.rule)
+        self._effort = terms.effort
         generator = Generator().manual_seed((fresh_seed() if seed is None else seed) % 2**63)
-        self._field = Field(model, generator, straight=straight)
-        self._search = Search(self._field, effort, generator)
+        self._field = Field(model, generator, straight=terms.straight)
+        self._search = Search(self._field, terms.effort, generator)
         self._votes = 0
-        self._generator = generator
 
-    def attack(self, name: str, image: Pixels, claim: Certificate, *, bracket: bool = True) -> Attack:
+    def attack(self, name: str, image: Pixels, claim: Certificate) -> Attack:
         """Try one certificate and, if asked for, search beyond it."""
         forward, backward, self._votes = self._field.forward, self._field.backward, 0
         self._model.engine.prepare(image)
-        aims = self._aims(image, claim)
-        _, tried = self._candidate(image, aims, INSIDE * claim.radius, claim.prediction)
-        assert is_inside(image, tried, claim.radius), "what is tried lies inside the certified radius"
-        found = Attack(name, claim.prediction, claim.radius, self._verdict(tried, claim.prediction, self._level))
-        if bracket:
-            found = self._nearest(image, aims, found)
+        row = Attack(name, claim.prediction, claim.radius)
+        row, places = self._try(image, self._aims(image, claim), row)
+        if self._terms.bracket:
+            row = self._nearest(image, places, row)
         return replace(
-            found,
+            row,
             forward=self._field.forward - forward,
             backward=self._field.backward - backward,
             votes=self._votes,
         )
 
+    def _try(self, image: Pixels, aims: list[Aim], row: Attack) -> tuple[Attack, list[Place]]:
+        """The verdict on a certificate, and where the searches inside its radius ended.
+
+        One place is judged, or none: the first that seems to be answered otherwise, else the most promising. Nothing of
+        a verdict is seen before: these votes have noise of their own. Where no copy of a place is near to following its
+        aim, no search begins elsewhere.
+        """
+        radius = INSIDE * row.radius
+        places, tried, share = list[Place](), image, 0.0
+        for restart, aim in product(range(self._effort.restarts), aims):
+            if share > _SEEMS_CHANGED or (restart and max(p.followed for p in places) < _WORTH_A_LOOK):
+                break
+            place = self._search.inside(self._tensor(image), aim, radius, at_random=restart > 0)
+            places.append(place)
+            if place.followed > _WORTH_A_LOOK:
+                pixels = rounded_inside(image, place.image.cpu().double().numpy(), radius)
+                seen = self._field.followed(self._tensor(pixels), aim, self._effort.votes)
+                tried, share = (pixels, seen) if seen > share else (tried, share)
+        assert is_inside(image, tried, row.radius), "what is tried lies inside the certified radius"
+        if share > _WORTH_A_VERDICT:
+            level = self._terms.alpha / max(1, self._terms.count)
+            row = replace(row, flipped=self._verdict(tried, row.prediction, level, share))
+        return row, places
+
     def _aims(self, image: Pixels, claim: Certificate) -> list[Aim]:
         """The weaknesses of the model at an image, by a few votes."""
-        tensor = self._tensor(image)[None]
         shares = {
-            (stage, sigma): self._field.shares(tensor, stage, sigma, self._effort.votes)[0].cpu().numpy()
+            (stage, sigma): self._field.shares(self._tensor(image), stage, sigma, _COPIES * self._effort.copies)
             for stage, sigma in self._model.models
         }
         return self._model.scheme.aims(self._rule, claim, shares)
 
-    def _candidate(self, image: Pixels, aims: list[Aim], radius: float, y: int) -> tuple[Aim, Pixels]:
-        """The most promising 8-bit image within a radius: one that seems to be answered otherwise, or to be undecided.
+    def _nearest(self, image: Pixels, places: list[Place], row: Attack) -> Attack:
+        """The nearest image found that is answered otherwise. The simplest aim leads; others must come clearly nearer.
 
-        Nothing of a verdict is seen here: these votes have seeds of their own.
+        Guarantee: the answer to it is wrong with probability at most alpha over the votes of all verdicts here.
         """
-        found = [
-            (aim, rounded_inside(image, place.cpu().double().numpy(), radius))
-            for aim, places in self._search.found(self._tensor(image), aims, radius)
-            for place in places
-        ]
-        answers = self._answers(np.stack([pixels for _, pixels in found]), self._effort.votes, _SCREEN)
-        order = sorted(range(len(found)), key=lambda k: (answers[k] == y, answers[k] == ABSTAIN))
-        return found[order[0]]
+        centre, start = self._tensor(image), max(row.radius, _SMALLEST)
+        row, borders = replace(row, searched=_FARTHEST * start), list[tuple[float, Place]]()
+        best = {place.aim: place for place in sorted(places, key=lambda place: place.followed)}
+        aims = sorted(best, key=lambda aim: (len(aim.moves), -best[aim].followed))
+        for place in (best[aim] for aim in aims):
+            limit = min([row.searched, *(_CLEARLY * reach for reach, _ in borders)])
+            border = self._search.border(centre, place, start, limit)
+            if border is not None:
+                borders.append((float((border.image - centre).norm()), border))
+        for reach, border in sorted(borders, key=lambda one: one[0])[:_BORDERS]:
+            border = self._search.border(centre, border, reach, 2 * reach, fine=True) or border
+            if (judged := self._beyond(image, border, row)) is not None:
+                simpler = aims[: aims.index(border.aim)]
+                assert judged.change is not None, "an image was found"
+                changed = self._tensor((image + judged.change).astype(np.uint8))
+                led = (aim for aim in simpler if self._field.followed(changed, aim, self._effort.votes) > 1 / 2)
+                return replace(judged, aim=next(led, border.aim).what)
+        return row
 
-    def _nearest(self, image: Pixels, aims: list[Aim], row: Attack) -> Attack:
-        """The nearest image found that is answered otherwise: searches farther and farther, then closer again."""
-        y, radius = row.prediction, max(row.radius, _SMALLEST)
-        found = None
-        for _ in range(_ROUNDS):
-            radius *= _GROWTH
-            found = self._changed(image, aims, radius, y)
-            if found is not None:
-                break
-        nearest: tuple[Aim, Pixels] | None = None
-        while found is not None:
-            nearest = found[0], self._on_the_way(image, found[1], y)
-            found = self._changed(image, aims, _CLOSER * distance(image, nearest[1]), y)
-        if nearest is None:
-            return replace(row, searched=radius)
-        # What is nearest was let through by luck more often. The verdict has fresh votes, and may need a little more.
-        aim, change = nearest[0], nearest[1].astype(np.float64) - image
-        for retreat in range(_RETREATS):
-            place: Pixels = np.rint(np.clip(image + _FARTHER**retreat * change, 0, LEVELS)).astype(np.uint8)
-            answer = self._verdict(place, y, self._alpha)
+    def _beyond(self, image: Pixels, border: Place, row: Attack) -> Attack | None:
+        """The first image beyond a border that a verdict finds to be answered otherwise, if it is not far."""
+        centre, factor, verdicts = self._tensor(image), _NEARER, 0
+        while factor < _FARTHER and verdicts < _VERDICTS:
+            moved = centre + factor * (border.image - centre)
+            pixels: Pixels = (moved.clamp(0, 1) * LEVELS).round().byte().cpu().numpy()
+            share = self._field.followed(self._tensor(pixels), border.aim, self._effort.votes)
+            factor *= _FAST if share < 0.5 else _SLOW
+            if share < _SEEMS_CHANGED:
+                continue
+            answer = self._verdict(pixels, row.prediction, self._terms.alpha / (_BORDERS * _VERDICTS), share)
             if answer != ABSTAIN:
-                upper, levels = distance(image, place), place.astype(np.int16) - image
-                return replace(row, upper=upper, answer=answer, aim=aim.what, searched=radius, change=levels)
-        return replace(row, searched=radius)
+                upper, levels = distance(image, pixels), pixels.astype(np.int16) - image
+                return replace(row, upper=upper, answer=answer, change=levels)
+            verdicts += 1
+            factor *= _SLOW if verdicts < _VERDICTS - 1 else _FAST**2  # the last one shall not be in vain
+        return None
 
-    def _changed(self, image: Pixels, aims: list[Aim], radius: float, y: int) -> tuple[Aim, Pixels] | None:
-        """An image within a radius that is answered otherwise, by the verdict's number of votes; or None."""
-        aim, found = self._candidate(image, aims, radius, y)
-        answer = self._answers(found[None], self._effort.verdict, self._alpha)[0]
-        return None if answer in (y, ABSTAIN) else (aim, found)
+    def _verdict(self, pixels: Pixels, y: int, level: float, share: float) -> int:
+        """The class that PREDICT names, if it is another one than y, in one look or two: at few votes, then at many.
 
-    def _on_the_way(self, image: Pixels, found: Pixels, y: int) -> Pixels:
-        """The nearest image on the way to a found one that halving shows to be answered otherwise too."""
-        near, far, nearest = 0.0, 1.0, found
-        for _ in range(_HALVINGS):
-            middle = (near + far) / 2
-            tried: Pixels = np.rint(image + middle * (found.astype(np.float64) - image)).astype(np.uint8)
-            if self._answers(tried[None], self._effort.verdict, self._alpha)[0] in (y, ABSTAIN):
-                near = middle
-            else:
-                far, nearest = middle, tried
-        return nearest
+        The first is left out where the ``share`` of votes that the attack saw tells that few will not do.
 
-    def _verdict(self, pixels: Pixels, y: int, level: float) -> int:
-        """The class that PREDICT names with a secret seed of its own, if it is another one than y."""
-        (answer,) = self._answers(pixels[None], self._effort.verdict, level, seed=fresh_seed())
+        Guarantee: an answer other than y and `ABSTAIN` is wrong with probability at most ``level`` over the votes: each
+        look has secret noise of its own, and half of the level.
+        """
+        many, answer = self._effort.verdict, ABSTAIN
+        if share > _CLEAR and many > _FEW:
+            answer = self._answer(pixels, _FEW, level / 2)
+        if answer == ABSTAIN:
+            answer = self._answer(pixels, many, level / 2)
         return ABSTAIN if answer == y else answer
 
-    def _answers(self, pixels: Pixels, votes: int, level: float, seed: int | None = None) -> list[int]:
-        """What the smoothed model answers to images, `ABSTAIN` where so many votes do not tell."""
+    def _answer(self, pixels: Pixels, votes: int, level: float) -> int:
+        """What PREDICT says of an image with a secret seed, which nothing of the attack has seen."""
         counted = Progress()
 
         def count(progress: Progress) -> None:
             nonlocal counted
             counted = progress
 
-        own = int(torch.randint(2**62, (), generator=self._generator))
         found = self._model.predict(
-            pixels, n=votes, alpha=level, rule=self._rule.name, seed=own if seed is None else seed, progress=count
+            pixels, n=votes, alpha=level, rule=self._rule.name, seed=fresh_seed(), progress=count
         )
-        assert isinstance(found, Predictions), "a batch was given"
+        assert isinstance(found, Prediction), "one image was given"
         self._votes += counted.votes
-        return [int(p) for p in found.prediction]
+        return int(found.prediction)
 
     def _tensor(self, image: Pixels) -> torch.Tensor:
         return torch.from_numpy(image).float().div(LEVELS).to(self._field.device)

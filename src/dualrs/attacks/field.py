@@ -1,22 +1,30 @@
-"""Field: the soft votes of a smoothed model's networks around images, with gradients; and its hard votes.
+"""Field: the soft votes of a smoothed model's networks around an image, with gradients; and its hard votes.
 
 Noise comes from a generator of the attack's own and is fresh at each call; so is what networks draw for themselves.
 """
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
 from dualrs.models.denoise import Denoised
 from dualrs.models.randomness import FromGenerator
-from dualrs.schemes.aim import Aim, Move
+from dualrs.schemes.aim import Aim, Floats
 from dualrs.smoothed import SmoothedModel
 from dualrs.votes import Stage
 
 _AT_ONCE = 256  # noisy copies in a batch
+
+
+class Slope(NamedTuple):
+    """From an image, the way towards an aim; and how far the votes of noisy copies follow each of its moves."""
+
+    up: Tensor
+    followed: Floats
 
 
 class Field:
@@ -30,67 +38,67 @@ class Field:
         self.device = next(iter(self._models.values())).device
         self.forward = self.backward = 0
 
-    def slope(self, images: Tensor, aim: Aim, copies: int) -> Tensor:
-        """The gradient, for each image, of the sum over an aim's moves of the log of their answers' mean softmax."""
-        images = images.detach().requires_grad_(True)
-        total = torch.zeros_like(images)
+    def slope(self, image: Tensor, aim: Aim, copies: int) -> Slope:
+        """The gradient of the sum over an aim's moves of the log of their answers' mean softmax."""
+        image = image.detach().requires_grad_(True)
+        up, followed = torch.zeros_like(image), []
         with self._past_denoisers():
-            for copies_here in _portions(copies, max(1, _AT_ONCE // len(images))):
-                gain = torch.stack([self._log_share(images, move, copies_here) for move in aim.moves]).sum()
-                if not gain.requires_grad:
-                    continue  # the answers do not depend on the image
-                (slope,) = torch.autograd.grad(gain, images)
-                self.backward += len(images) * copies_here * len(aim.moves)
-                total += slope * copies_here / copies  # the mean over portions: close enough to steer by
-        return total
+            for move in aim.moves:
+                votes = list[Tensor]()
+                for noise in self._noises(image, move.sigma, copies):
+                    logits = self._answer(image + move.sigma * noise, move.stage, move.sigma)
+                    votes.append(logits.detach().argmax(dim=1))
+                    share = len(noise) / (copies if move.sigma > 0 else 1)
+                    gain = logits.log_softmax(dim=1)[:, list(move.answers)].flatten().logsumexp(dim=0)
+                    if gain.requires_grad:  # else the answers do not depend on the image
+                        (slope,) = torch.autograd.grad(gain, image)
+                        self.backward += len(noise)
+                        up += share * slope  # the mean over batches: close enough to steer by
+                followed.append(move.followed(_shares(votes, logits.shape[1])))
+        return Slope(up, np.array(followed))
 
     @torch.no_grad()
-    def vote_slope(self, images: Tensor, aim: Aim, copies: int) -> Tensor:
+    def vote_slope(self, image: Tensor, aim: Aim, copies: int) -> Slope:
         """The same gradient of the shares of hard votes, from the votes alone.
 
         By Stein's identity the gradient of P[vote at x + sigma e in A] is E[e 1(vote in A)] / sigma: no network is
-        differentiated. It is zero where all votes agree.
+        differentiated. It is zero where all votes agree, and where nothing is drawn.
         """
-        total = torch.zeros_like(images)
+        up, followed = torch.zeros_like(image), []
         for move in aim.moves:
-            if move.sigma == 0:
-                continue  # nothing is drawn, so votes tell nothing
-            for number, image in enumerate(images):
-                followed = weighted = torch.zeros((), device=images.device)
-                plain = torch.zeros_like(image)
-                for count in _portions(copies, _AT_ONCE):
-                    noise = torch.randn((count, *image.shape), generator=self._generator).to(image)
-                    votes = self._answer(image + move.sigma * noise, move.stage, move.sigma).argmax(dim=1)
-                    follows = torch.isin(votes, votes.new_tensor(move.answers)).to(image)
-                    followed = followed + follows.sum()
-                    weighted = weighted + torch.einsum("i,i...->...", follows, noise)
-                    plain += noise.sum(dim=0)
-                share = followed / copies
-                total[number] += (weighted - share * plain) / (copies * move.sigma * (share + 1 / copies))
-        return total
+            weighted, plain, votes = torch.zeros_like(image), torch.zeros_like(image), list[Tensor]()
+            wanted = torch.tensor(move.answers, device=image.device)
+            for noise in self._noises(image, move.sigma, copies):
+                logits = self._answer(image + move.sigma * noise, move.stage, move.sigma)
+                votes.append(logits.argmax(dim=1))
+                weighted += torch.einsum("i,i...->...", torch.isin(votes[-1], wanted).to(image), noise)
+                plain += noise.sum(dim=0)
+            shares, drawn = _shares(votes, logits.shape[1]), sum(map(len, votes))
+            followed.append(move.followed(shares))
+            if move.sigma > 0:
+                share = float(shares[list(move.answers)].sum())
+                up += (weighted - share * plain) / (drawn * move.sigma * (share + 1 / drawn))
+        return Slope(up, np.array(followed))
+
+    def followed(self, image: Tensor, aim: Aim, copies: int) -> float:
+        """How far the votes of noisy copies follow an aim: as far as the move that they follow least."""
+        return min(move.followed(self.shares(image, move.stage, move.sigma, copies)) for move in aim.moves)
 
     @torch.no_grad()
-    def shares(self, images: Tensor, stage: Stage, sigma: float, copies: int) -> Tensor:
-        """The share of hard votes that each answer has; shape (images, answers)."""
-        found = []
-        for part in torch.split(images, max(1, _AT_ONCE // copies)):
-            logits = self._logits(part, stage, sigma, copies)
-            found.append(nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[-1]).double().mean(dim=1))
-        return torch.cat(found)
+    def shares(self, image: Tensor, stage: Stage, sigma: float, copies: int) -> Floats:
+        """The share of hard votes that each answer has at an image."""
+        noises = self._noises(image, sigma, copies)
+        logits = torch.cat([self._answer(image + sigma * noise, stage, sigma) for noise in noises])
+        return _shares([logits.argmax(dim=1)], logits.shape[1])
 
-    def _log_share(self, images: Tensor, move: Move, copies: int) -> Tensor:
-        logits = self._logits(images, move.stage, move.sigma, copies)
-        of_copies = logits.log_softmax(dim=-1)[..., list(move.answers)].logsumexp(dim=-1)
-        return of_copies.logsumexp(dim=1) - math.log(of_copies.shape[1])
-
-    def _logits(self, images: Tensor, stage: Stage, sigma: float, copies: int) -> Tensor:
-        """Logits on noisy copies of each image; shape (images, copies, answers). Without noise there is one copy."""
-        count = copies if sigma > 0 else 1
-        noisy = images.repeat_interleave(count, dim=0)
-        if sigma > 0:
-            noisy = noisy + sigma * torch.randn(noisy.shape, generator=self._generator).to(noisy)
-        logits = self._answer(noisy, stage, sigma)
-        return logits.view(len(images), count, logits.shape[1])
+    def _noises(self, image: Tensor, sigma: float, copies: int) -> Iterator[Tensor]:
+        """Noise for so many copies, in batches; where there is none, zeros for a single copy."""
+        if sigma == 0:
+            yield torch.zeros_like(image)[None]
+            return
+        for start in range(0, copies, _AT_ONCE):
+            shape = (min(_AT_ONCE, copies - start), *image.shape)
+            yield torch.randn(shape, generator=self._generator).to(image)
 
     def _answer(self, noisy: Tensor, stage: Stage, sigma: float) -> Tensor:
         self.forward += len(noisy)
@@ -110,10 +118,10 @@ class Field:
                 hook.remove()
 
 
+def _shares(votes: list[Tensor], answers: int) -> Floats:
+    found: Floats = np.bincount(torch.cat(votes).cpu().numpy(), minlength=answers) / sum(map(len, votes))
+    return found
+
+
 def _as_if_unchanged(module: nn.Module, entered: tuple[Tensor, ...], left: Tensor) -> Tensor:
     return entered[0] + (left - entered[0]).detach()
-
-
-def _portions(total: int, largest: int) -> list[int]:
-    """A number in parts that are not too large."""
-    return [largest] * (total // largest) + [total % largest] * (total % largest > 0)

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Exit, Option
 
 from dualrs.cli.ledgers import LedgerFile
-from dualrs.cli.options import DataOptions, EngineOptions, NetworkOptions, recipe_file
+from dualrs.cli.options import DataOptions, EngineOptions, NetworkOptions, WorkerOptions, recipe_file
 from dualrs.cli.sets import Only, spread_out
 from dualrs.errors import BadSetting
 
 if TYPE_CHECKING:
     from dualrs.storage.attacks import Attacks
-
-UNLIKELY = 0.001  # the chance of so many broken certificates below which something is wrong
 
 
 @spread_out
@@ -32,9 +30,9 @@ def attack(
             "--recipe", parser=recipe_file, metavar="RECIPE", help="The recipe of the run: its networks and its data."
         ),
     ] = None,
-    steps: Annotated[int, Option(min=1, help="Steps along the gradient in each search.")] = 20,
-    restarts: Annotated[int, Option(min=1, help="Places from which each search begins.")] = 2,
-    copies: Annotated[int, Option(min=1, help="Noisy copies for each gradient; in the end 128.")] = 16,
+    steps: Annotated[int, Option(min=1, help="Steps of each search, at most.")] = 10,
+    restarts: Annotated[int, Option(min=1, help="Places from which searches begin, at most.")] = 2,
+    copies: Annotated[int, Option(min=1, help="Noisy copies for each gradient.")] = 16,
     bracket: Annotated[
         bool, Option(help="Also search beyond the radius for the nearest image that is answered otherwise.")
     ] = True,
@@ -45,6 +43,7 @@ def attack(
     networks: Annotated[NetworkOptions, Only("model", "router", "classifier", "expert", "core", "selector")],
     data: DataOptions,
     engine: Annotated[EngineOptions, Only("device")],
+    spread: WorkerOptions,
 ) -> None:
     """Attack what is certified: look for an 8-bit image inside each radius that is answered otherwise.
 
@@ -52,15 +51,17 @@ def attack(
     probability alpha, so one that breaks among a thousand is no surprise; the command says how likely so many are, and
     exits with code 1 if chance does not explain them. Beyond the radius, the attack brackets the true one from above.
 
-    Run the same command again to resume.
+    Run the same command again to resume, or with other `--inputs` to go on with another part: levels are shared among
+    all certificates of the ledger either way. With `--workers`, several processes take inputs.
 
     Example: `dualrs attack runs/quickstart.ledger --recipe quickstart --method cascade --inputs 0:20`
     """
     from dualrs.attacks import Effort, attack_ledger
     from dualrs.cli.redraw import open_run
     from dualrs.data.subsets import parse_inputs
-    from dualrs.progress import PassingBar
+    from dualrs.progress import AttackBar
     from dualrs.storage import Ledger
+    from dualrs.storage.attacks import UNLIKELY
 
     with Ledger.open(ledger) as opened:
         header = opened.header
@@ -69,7 +70,7 @@ def attack(
     name = method or header.rule
     model, dataset = open_run(header, recipe, networks, data, engine.device)
     out = ledger.with_suffix(f".{name}.attack") if output is None else output
-    with PassingBar(out.name) as bar:
+    with AttackBar(out.name) as bar:
         found = attack_ledger(
             model, dataset, ledger, out,
             method=name,
@@ -77,7 +78,9 @@ def attack(
             effort=Effort(steps=steps, restarts=restarts, copies=copies),
             bracket=bracket,
             straight=straight,
-            report=lambda done, total: bar.update("attacking", done, total),
+            workers=spread.workers,
+            address=spread.ray,
+            report=bar.update,
         )  # fmt: skip
     print_attacks(found, name, out)
     if found.chance < UNLIKELY:

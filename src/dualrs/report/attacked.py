@@ -12,7 +12,7 @@ import numpy as np
 
 from dualrs.errors import BadSetting, BadTable
 from dualrs.report.methods import Derived, methods
-from dualrs.storage.attacks import FORMAT, Attacks, read_attacks
+from dualrs.storage.attacks import FORMAT, Attacks, joined, read_attacks
 from dualrs.storage.ledger import Ledger
 
 _BEGINNING = f'{{"format":"{FORMAT.rpartition(" ")[0]}'.encode()
@@ -31,11 +31,14 @@ class Campaigns:
         return [path for path in paths if path not in attacks], cls(attacks)
 
     def against(self, ledger: Ledger) -> dict[Path, Attacks]:
-        """The attacks on a run."""
+        """The attacks on a run; files with parts of one campaign are joined, under the name of the first."""
         found = {path: read_attacks(path) for path in self.paths}
         own = {path: attacks for path, attacks in found.items() if attacks.settings["run"] == ledger.header.fingerprint}
         self._used |= own.keys()
-        return own
+        parts: dict[str, dict[Path, Attacks]] = {}
+        for path, attacks in own.items():
+            parts.setdefault(attacks.settings["method"], {})[path] = attacks
+        return {next(iter(files)): joined(files) for files in parts.values()}
 
     def on(self, ledger: Ledger) -> dict[str, Derived]:
         """What the attacks on a run left standing, by name."""

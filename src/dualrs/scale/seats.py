@@ -166,9 +166,9 @@ class Seats:
         try:
             reports: list[Ready] = self._ray.get(ref)
         except self._ray.exceptions.RayError as error:
-            cause = _cause(error)
-            if fatal and isinstance(cause, DualrsError):
-                raise cause from error
+            reason = cause(error)
+            if fatal and isinstance(reason, DualrsError):
+                raise reason from error
             seat.failed_starts += 1
             self.replace(seat, sentence(error))
             return None
@@ -201,16 +201,16 @@ class Seats:
         return list(done)
 
 
-def _cause(error: BaseException) -> BaseException:
+def cause(error: BaseException) -> BaseException:
     """What went wrong at the worker, without what Ray wraps around it."""
     return getattr(error, "cause", None) or error
 
 
 def sentence(error: BaseException) -> str:
     """Why a worker was lost."""
-    cause = _cause(error)
-    if isinstance(cause, DualrsError):
-        return str(cause)
-    if type(cause).__name__ in ("ActorDiedError", "ActorUnavailableError", "RayActorError", "NodeDiedError"):
+    reason = cause(error)
+    if isinstance(reason, DualrsError):
+        return str(reason)
+    if type(reason).__name__ in ("ActorDiedError", "ActorUnavailableError", "RayActorError", "NodeDiedError"):
         return "its process ended (killed, out of memory, or its machine is gone)"
-    return f"{type(cause).__name__}: {first_line(cause)}" if isinstance(cause, Exception) else type(cause).__name__
+    return f"{type(reason).__name__}: {first_line(reason)}" if isinstance(reason, Exception) else type(reason).__name__

@@ -151,7 +151,8 @@ class Aces(Scheme[AcesVotes]):
         others = but(claim.prediction, self.classes)
         uncertain = range(self.thresholds.index(rule.parameter) + 1, len(self.thresholds) + 1)
         to_core = Move(Stage.ROUTER, self.sigma, tuple(uncertain)), Move(PLAIN.stage, PLAIN.sigma, others)
-        return [Aim("class", (Move(Stage.CLASS, self.sigma, others),)), Aim("core network", to_core)]
+        ways = tuple((c,) for c in others)
+        return [Aim("class", (Move(Stage.CLASS, self.sigma, others, ways),)), Aim("core network", to_core)]
 
     @property
     def route_names(self) -> tuple[str, ...]:

@@ -9,18 +9,31 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrs.theory.bounds import Floats
+from dualrs.theory.bounds import Floats as Floats
 from dualrs.votes import Stage
 
 Shares = Mapping[tuple[Stage, float], Floats]  # of the votes that each answer has at the input, stage by stage
 
 
 class Move(NamedTuple):
-    """Make these answers likely at one stage."""
+    """Make these answers likely at one stage.
+
+    Where they stand for several classes, one of which has to win, ``ways`` has the answers of each.
+    """
 
     stage: Stage
     sigma: float
     answers: tuple[int, ...]
+    ways: tuple[tuple[int, ...], ...] = ()
+
+    def followed(self, shares: Floats) -> float:
+        """How far votes with these shares follow it, from 0 to 1: above one half they do.
+
+        That is the share of the strongest way among its own votes and those against the move.
+        """
+        against = 1.0 - shares[list(self.answers)].sum()
+        own = max(float(shares[list(way)].sum()) for way in self.ways or (self.answers,))
+        return own / max(own + float(against), 1e-12)
 
 
 class Aim(NamedTuple):

@@ -241,10 +241,11 @@ class Dual(Several[DualVotes]):
 
     def aims(self, rule: Rule[DualVotes], claim: Certificate, shares: Shares) -> list[Aim]:
         """Another class under the chosen sigma, or a routing to another sigma with another class there."""
-        others = self.naming(but(claim.prediction, self.classes))
+        others = but(claim.prediction, self.classes)
+        answers, ways = self.naming(others), tuple(self.naming([c]) for c in others)
         found = []
         for number, sigma in enumerate(self.sigmas):
-            classified, routed = Move(Stage.CLASS, sigma, others), Move(Stage.ROUTER, self.sigma_e, (number,))
+            classified, routed = Move(Stage.CLASS, sigma, answers, ways), Move(Stage.ROUTER, self.sigma_e, (number,))
             chosen = sigma == claim.sigma_c
             what = f"class at sigma {sigma:g}" if chosen else f"routing to sigma {sigma:g}"
             found.append(Aim(what, (classified,) if chosen else (routed, classified)))

@@ -89,7 +89,8 @@ class Single(Scheme[Votes]):
 
     def aims(self, rule: Rule[Votes], claim: Certificate, shares: Shares) -> list[Aim]:
         """Any other class."""
-        return [Aim("class", (Move(Stage.CLASS, self.sigma, but(claim.prediction, self.classes)),))]
+        others = but(claim.prediction, self.classes)
+        return [Aim("class", (Move(Stage.CLASS, self.sigma, others, tuple((c,) for c in others)),))]
 
     def reason(self, seen: Seen, class_name: Callable[[int], str]) -> str:
         """The class limits it, or is undecided."""

@@ -20,6 +20,7 @@ from dualrs.certificates import ABSTAIN
 from dualrs.errors import BadTable, ForeignLedger
 
 FORMAT = "dualrs attack 1"
+UNLIKELY = 0.001  # the chance of so many broken certificates below which something is wrong
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +121,19 @@ def read_attacks(path: Path) -> Attacks:
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
         raise BadTable(f"{path} is not a file of `dualrs attack`, or it was altered") from error
     return found
+
+
+def joined(parts: Mapping[Path, Attacks]) -> Attacks:
+    """The attacks of several files, which are parts of one campaign: the same settings, and every input once."""
+    (name, first), *rest = parts.items()
+    rows = {row.id: row for row in first}
+    for path, part in rest:
+        if part.settings != first.settings:
+            raise BadTable(f"{path} and {name} are attacks with other settings, and no parts of one campaign")
+        if twice := [row.id for row in part if row.id in rows]:
+            raise BadTable(f"{path}: input {twice[0]} was attacked in another file too; give one of them")
+        rows |= {row.id: row for row in part}
+    return Attacks(tuple(rows.values()), first.alpha, first.settings)
 
 
 class AttackFile:

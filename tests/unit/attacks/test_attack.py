@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from dualrs import Aces, Cascade, DualSmoothed, Smoothed
 from dualrs.attacks import Effort, attack, attacker
 from dualrs.attacks.field import Field
 from dualrs.attacks.pixels import distance, is_inside, rounded_inside, squared_levels
 from dualrs.attacks.search import Search
+from dualrs.certificates import ABSTAIN, Outcome, Prediction
 from dualrs.errors import BadSetting
 from dualrs.schemes.aim import Aim, Move
 from dualrs.votes import Stage
@@ -16,7 +18,7 @@ from planes import IMAGE, Always, Plane, claim, normal
 
 REACH = 0.5
 AT = Stage.CLASS, 0.001
-QUICK = Effort(steps=10, restarts=2, copies=16, last_copies=32, walk=10, walk_votes=256, votes=200, verdict=2_000)
+QUICK = Effort(steps=10, restarts=2, copies=16, walk_votes=256, votes=100, verdict=2_000)
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +42,7 @@ class Shaken(Plane):
 class TestRandomness:
     def test_copies_draw_afresh(self):
         model = Smoothed(Shaken(normal(0), 0.0), sigma=0.001)
-        shares = Field(model, torch.Generator().manual_seed(0)).shares(torch.full((2, 1, 8, 8), 128 / 255), *AT, 200)
+        shares = Field(model, torch.Generator().manual_seed(0)).shares(torch.full((1, 8, 8), 128 / 255), *AT, 200)
         assert ((shares > 0.3) & (shares < 0.7)).all()  # were one number drawn for all, it would be 0 or 1
 
     def test_true_radius_is_found(self):
@@ -57,12 +59,11 @@ class TestHalfSpace:
         aim = Aim("class", (Move(Stage.CLASS, 0.25, (1,)),))
         generator = torch.Generator().manual_seed(seed)
         slack = 1.15 if hard else 1.01  # votes tell the direction less exactly
-        search = Search(Field(model, generator), Effort(walk=30, walk_votes=2_048), generator)
-        image = torch.from_numpy(IMAGE).float() / 255
-        (places,) = [places for _, places in search.found(image, [aim], slack * REACH)]
-        found = np.stack([rounded_inside(IMAGE, place.numpy(), slack * REACH) for place in places])
-        assert all(is_inside(IMAGE, one, slack * REACH) for one in found)
-        assert (plane.beyond(found / np.float32(255)) > 0).any()
+        search = Search(Field(model, generator), Effort(steps=30, walk_votes=2_048), generator)
+        place = search.inside(torch.from_numpy(IMAGE).float() / 255, aim, slack * REACH)
+        found = rounded_inside(IMAGE, place.image.numpy(), slack * REACH)
+        assert is_inside(IMAGE, found, slack * REACH)
+        assert plane.beyond(found[None] / np.float32(255)) > 0
 
     def test_true_certificate_is_not_broken(self):
         row = run(Smoothed(Plane(normal(0), REACH), sigma=0.25), REACH, 0.25)
@@ -78,11 +79,76 @@ class TestHalfSpace:
         assert row.flipped == 1
 
     def test_cost_is_counted(self):
-        row = run(Smoothed(Plane(normal(0), REACH), sigma=0.25), REACH, 0.25, bracket=False)
-        copies = QUICK.restarts * (8 * QUICK.copies + 2 * QUICK.last_copies)
-        assert row.backward == copies
-        assert row.forward == copies + QUICK.votes
-        assert row.votes == 2 * QUICK.votes + QUICK.verdict
+        row = run(Smoothed(Plane(normal(0), 2 * REACH), sigma=0.25), REACH, 0.25, bracket=False)
+        assert row.backward % QUICK.copies == 0
+        assert 0 < row.backward <= QUICK.steps * QUICK.copies
+        assert row.forward == row.backward + 4 * QUICK.copies
+        assert row.votes == 0
+
+
+class TestAdaptive:
+    """An attack spends where something may come of it."""
+
+    def test_a_hopeless_search_ends_half_way(self):
+        row = run(Smoothed(Plane(normal(0), 20 * REACH), sigma=0.25), REACH, 0.25, bracket=False)
+        assert row.backward == (QUICK.steps // 2 + 1) * QUICK.copies  # and begins nowhere else
+
+    def test_what_was_found_ends_the_search(self):
+        """The first of three routes leads to another answer: the others are not tried."""
+        router = Plane(normal(1), REACH, before=1, beyond=0, answers=3)
+        experts = {0.25: Always(1), 0.5: Always(0), 1.0: Always(1)}
+        row = run(DualSmoothed(router, experts, sigmas=(0.25, 0.5, 1.0), sigma_e=1.0), 4.0, 0.5, bracket=False)
+        assert row.flipped == 1
+        assert row.backward <= QUICK.steps * QUICK.copies  # of the router alone: experts have no gradient
+
+    def test_a_clear_verdict_takes_few_votes(self):
+        row = run(Smoothed(Plane(normal(0), REACH), sigma=0.25), 3 * REACH, 0.25, bracket=False)
+        assert row.flipped == 1
+        assert row.votes == 256
+
+    def test_looks_share_the_level(self, monkeypatch):
+        asked = []
+
+        def undecided(self, pixels, *, n, alpha, **rest):
+            asked.append((n, alpha))
+            return Prediction(ABSTAIN, 0.25, Outcome.CLASS_UNDECIDED)
+
+        monkeypatch.setattr(Smoothed, "predict", undecided)
+        row = run(Smoothed(Plane(normal(0), REACH), sigma=0.25), 2 * REACH, 0.25, bracket=True)
+        assert not row.broken
+        assert row.upper is None
+        inside, beyond = asked[:2], asked[2:]
+        assert inside == [(256, 0.001 / 2), (2_000, 0.001 / 2)]
+        assert sum(alpha for _, alpha in beyond) <= 0.001 * (1 + 1e-9)
+
+
+class Quantised(nn.Module):
+    """A plane behind an image of few grey levels, and only the first answer: its gradients are exactly zero."""
+
+    def __init__(self, plane):
+        super().__init__()
+        self.plane = plane
+        self.eval()
+
+    def forward(self, x):
+        logits = self.plane(torch.round(8 * x) / 8)
+        return nn.functional.one_hot(logits.argmax(dim=1), 2).float() + 0 * x.sum()
+
+
+class TestNoGradient:
+    def test_gradients_are_exactly_zero(self):
+        x = torch.from_numpy(IMAGE)[None].float().div(255).requires_grad_(True)
+        (slope,) = torch.autograd.grad(Quantised(Plane(normal(0), REACH))(x).sum(), x)
+        assert not slope.any()
+
+    def test_votes_break_a_false_certificate(self):
+        row = run(Smoothed(Quantised(Plane(normal(0), REACH)), sigma=0.25), 1.3 * REACH, 0.25, bracket=False)
+        assert row.flipped == 1
+
+    def test_votes_find_the_border(self):
+        row = run(Smoothed(Quantised(Plane(normal(0), REACH)), sigma=0.25), 0.9 * REACH, 0.25)
+        assert not row.broken
+        assert 0.95 * REACH < row.upper < 1.4 * REACH  # quantising moves the border a little
 
 
 class TestRouting:

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from dualrs import Cascade, DualSmoothed, Effort, Sample, Smoothed, attack_ledger, certify_dataset
+from dualrs.attacks import campaign
 from dualrs.data.dataset import ArrayDataset
 from dualrs.errors import BadSetting, BadTable, ForeignLedger
 from dualrs.smoothed import answering
 from dualrs.storage.attacks import read_attacks
 from small import Small
 
-QUICK = Effort(steps=2, restarts=1, copies=4, last_copies=4, walk=1, walk_votes=8, votes=50, verdict=50)
+QUICK = Effort(steps=2, restarts=1, copies=4, walk_votes=8, votes=50, verdict=50)
 
 
 @pytest.fixture
@@ -57,6 +58,25 @@ class TestCampaign:
         assert [row.id for row in again] == [row.id for row in first]
         assert run.out.read_bytes().splitlines(keepends=True)[:2] == lines[:2]
         assert len(run.out.read_bytes().splitlines()) == len(lines)
+
+    def test_parts_agree_on_the_number_of_certificates(self, run, monkeypatch):
+        """A verdict's level is alpha over all certificates of the ledger, whatever part is attacked."""
+        count = len(run("whole.attack"))
+        levels, made = [], campaign.Attacker
+        monkeypatch.setattr(campaign, "Attacker", lambda model, terms: levels.append(terms.count) or made(model, terms))
+        run(indices={0, 1})
+        assert read_attacks(run.out).settings["count"] == count
+        whole = run(indices={2, 3, 4, 5})
+        assert levels == [count, count]
+        assert whole.settings["count"] == count
+        assert len(read_attacks(run.out)) == count
+
+    def test_other_number_of_certificates_is_refused(self, run):
+        run()
+        line, rest = run.out.read_text().split("\n", 1)
+        run.out.write_text(json.dumps(json.loads(line) | {"count": 2}) + "\n" + rest)
+        with pytest.raises(ForeignLedger, match="another count"):
+            run()
 
     def test_other_settings_are_refused(self, run):
         run()

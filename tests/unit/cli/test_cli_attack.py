@@ -168,3 +168,22 @@ class TestBeside:
         found = run(app, ["why", "run.ledger", row.id, "--attack", "run.cascade.attack"])
         assert found.exit_code == 0, found.output
         assert "run.cascade.attack has no attack on" in " ".join(found.output.split())
+
+    def test_parts_are_joined(self, attacked):
+        """Two files with a half each tell what one file does."""
+        for part in ("0:2", "2:4"):
+            made = run(app, ["attack", "run.ledger", *attacked, "--inputs", part, "-o", f"{part[0]}.attack"])
+            assert made.exit_code == 0, made.output
+        found = run(app, ["compare", "run.ledger", "0.attack", "2.attack", "--methods", "cascade"])
+        assert found.exit_code == 0, found.output
+        assert "cascade attacked" in found.output
+
+    def test_an_input_in_two_files_is_refused(self, attacked, tmp_path):
+        (tmp_path / "copy.attack").write_bytes((tmp_path / "run.cascade.attack").read_bytes())
+        found = run(app, ["compare", "run.ledger", "run.cascade.attack", "copy.attack"])
+        assert "attacked in another file too" in str(found.exception)
+
+    def test_files_of_different_campaigns_are_not_joined(self, attacked):
+        run(app, ["attack", "run.ledger", *attacked, "--steps", "2", "--inputs", "0:2", "-o", "0.attack"])
+        found = run(app, ["compare", "run.ledger", "0.attack", "run.cascade.attack"])
+        assert "no parts of one campaign" in str(found.exception)
