@@ -40,6 +40,7 @@ COMMANDS = {
         "verify": "ledgers:verify",
         "export": "ledgers:export",
         "import": "ledgers:import_",
+        "flips": "flips:flips",
         "merge": "ledgers:merge",
         "status": "status:status",
     },

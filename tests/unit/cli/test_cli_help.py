@@ -26,7 +26,7 @@ GROUPS = {
     ],
     "Train": ["dual", "label", "assign", "train", "rounds", "recipe"],
     "Data and models": ["data", "models", "evaluate"],
-    "More": ["verify", "export", "import", "merge", "status"],
+    "More": ["verify", "export", "import", "flips", "merge", "status"],
 }
 IMPORTED = """
 import atexit, sys
