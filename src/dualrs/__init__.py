@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dualrs.pipeline.networks import load
     from dualrs.policy import Grid, Tolerance
     from dualrs.sample import Sample
-    from dualrs.smoothed import Aces, Cascade, DualSmoothed, Smoothed, certify_dataset
+    from dualrs.smoothed import Aces, Backed, Cascade, DualSmoothed, Mixed, Smoothed, certify_dataset
 
 # Where each name comes from.
 _HOMES = {
@@ -33,7 +33,7 @@ _HOMES = {
     "pipeline.networks": ("load",),
     "policy": ("Grid", "Tolerance"),
     "sample": ("Sample",),
-    "smoothed": ("Aces", "Cascade", "DualSmoothed", "Smoothed", "certify_dataset"),
+    "smoothed": ("Aces", "Backed", "Cascade", "DualSmoothed", "Mixed", "Smoothed", "certify_dataset"),
 }
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Aces",
     "Attack",
     "Attacks",
+    "Backed",
     "Cascade",
     "Certificate",
     "Certificates",
@@ -49,6 +50,7 @@ __all__ = [
     "DualrsWarning",
     "Effort",
     "Grid",
+    "Mixed",
     "Outcome",
     "Prediction",
     "Predictions",

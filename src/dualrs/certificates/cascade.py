@@ -13,7 +13,7 @@ nothing as long as it is not sure of something else. docs/guarantees.md has the 
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from dualrs.errors import UnusableVotes
 from dualrs.theory.bounds import Floats
 from dualrs.theory.budget import ErrorBudget, StageBounds, pair_level
 from dualrs.theory.radius import above_radius, below_radius, pair_radius
-from dualrs.votes import Bounds
+from dualrs.votes import Bounds, Stated
 
 MAJORITY = 0.5  # the threshold of a stage, unless another is given; no smaller one is sound
 
@@ -32,13 +32,15 @@ MAJORITY = 0.5  # the threshold of a stage, unless another is given; no smaller 
 def cascade(stages: Sequence[B], alpha: float, thresholds: Sequence[float | None] = ()) -> Radii[B]:
     """Certify the cascade over stages that are given the noisiest first; ``sigma_c`` is the stage that answers.
 
-    ``thresholds`` are those of the first stages: 1/2 where there is none, and for the last stage plain majority.
+    ``thresholds`` are those of the first stages: 1/2 where there is none, and for the last stage plain majority. The
+    last stage may be a network without noise that states a radius (sigma 0): it answers wherever it is reached.
 
     Guarantee: with probability >= 1 - alpha over the votes, no x closer than the radius has another answer of the
     cascade. Given the selection votes y is fixed. R is the minimum over clauses, max(r_1, ..., r_k, N_k) for each stage
     k but the last, and max(r_1, ..., r_K); at the true probabilities one of them is the bottleneck, and to claim more
     some bound in it has to fail: their levels add up to alpha at most. r_k drops out of clause k, as its estimate
-    never exceeds that of N_k.
+    never exceeds that of N_k. What a last stage without noise states cannot fail and spends no level: it stands in the
+    last clause alone, beside the r of all others.
     Assumes: as `cohen`, for each stage; any dependence between the stages is allowed. A stage without votes has r and N
     of minus infinity, so it may be left unsampled for any reason. Thresholds and what passes are fixed before the
     estimation votes, as the rule itself.
@@ -49,10 +51,11 @@ def cascade(stages: Sequence[B], alpha: float, thresholds: Sequence[float | None
     if any(c is not None and not MAJORITY <= c < 1 for c in limits):
         raise UnusableVotes(f"thresholds of a cascade are at least 1/2 and below 1, got {limits}")
     y = chosen_class(stages, limits)
-    levels = ErrorBudget(alpha).cascade(len(stages))
+    levels = ErrorBudget(alpha).cascade(sum(not isinstance(stage, Stated) for stage in stages))
     last = len(stages) - 1
-    own = np.stack([_own(s, y, levels[m].lower, limits[m], m == last) for m, s in enumerate(stages)])
-    blocks = np.stack([_blocked(s, y, levels[m], limits[m]) for m, s in enumerate(stages)])
+    heard = list(zip_longest(stages, levels, limits))
+    own = np.stack([_own(s, y, level, limit, m == last) for m, (s, level, limit) in enumerate(heard)])
+    blocks = np.stack([_blocked(s, y, level, limit) for s, level, limit in heard])
     reach = np.minimum.accumulate(np.vstack([np.full(len(y), np.inf), blocks[:-1]]))  # of the stages before each
     whole, rows = np.minimum(own, reach), np.arange(len(y))
     voted = np.stack([s.sampled > 0 for s in stages])
@@ -104,8 +107,11 @@ def _undecided(voted: NDArray[np.bool_], blocks: Floats) -> Indices:
     return np.asarray(np.where(blocking.any(axis=0), blocking.argmax(axis=0), last))
 
 
-def _own(stage: Bounds, y: Indices, level: Floats, threshold: float | None, last: bool) -> Floats:
+def _own(stage: Bounds, y: Indices, levels: StageBounds, threshold: float | None, last: bool) -> Floats:
     """r_m: a radius within which a stage answers ``y``."""
+    if isinstance(stage, Stated):
+        return stage.stays(y)
+    level = levels.lower
     if last and threshold is None and stage.answers > 2:  # of two classes, the majority has more than half
         each = pair_level(level)
         return pair_radius(stage.sigma, stage.lower(y, each), stage.upper_of_others(y, each))
@@ -114,4 +120,6 @@ def _own(stage: Bounds, y: Indices, level: Floats, threshold: float | None, last
 
 def _blocked(stage: Bounds, y: Indices, levels: StageBounds, threshold: float | None) -> Floats:
     """N_j: a radius within which a stage answers no class but ``y``."""
+    if isinstance(stage, Stated):  # it always answers
+        return stage.stays(y)
     return below_radius(stage.sigma, stage.upper_of_others(y, levels.upper), threshold or MAJORITY)

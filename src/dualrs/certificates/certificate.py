@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dualrs.errors import MissingExtra
 from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import round_down
-from dualrs.votes import Bounds, Votes
+from dualrs.votes import Bounds, Stated, Votes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -153,13 +153,13 @@ class Certificates(Sequence[Certificate]):
     selected: NDArray[np.int64] | None = None  # the class that each is about, also where it abstains; not kept
 
     @classmethod
-    def conclude(cls, found: Radii[Votes]) -> "Certificates":
+    def conclude(cls, found: Radii[Votes | Stated]) -> "Certificates":
         """The smaller radius decides; an input without a positive one abstains, and its limit gives the reason.
 
         An undecided class is the reason even where the routing is undecided too: other experts are not asked then.
         Refuses radii that rest on anything but votes.
         """
-        if not all(isinstance(bounds, Votes) for bounds in found.evidence):
+        if not all(isinstance(bounds, Votes | Stated) for bounds in found.evidence):
             raise TypeError("only real votes make certificates, and these radii rest on something else")
         radius, certified = found.radius, found.radius > 0
         class_limits = (found.r_c <= found.r_sigma) | (found.r_c <= 0)

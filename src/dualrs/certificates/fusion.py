@@ -2,19 +2,20 @@
 
 Let r_i be a radius within which expert i answers y (the class of the chosen expert A), and E_j one within
 which the router cannot answer j. Closer than ``min(r_A, min over j != A of max(r_j, E_j))`` the two-stage
-prediction is y: whatever the router answers there is A or some j, and its expert says y.
+prediction is y: whatever the router answers there is A or some j, and its expert says y. That holds as well where an
+expert, or the router, sees no noise and states its radius; then that is r_i if its class is y, else minus infinity.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualrs.certificates.certificate import B, Radii
-from dualrs.certificates.selection import Indices, TwoStages, candidate_and_class
+from dualrs.certificates.selection import Indices, TwoStages, answer_radius, candidate_and_class
 from dualrs.errors import UnusableVotes
 from dualrs.theory.bounds import Floats
 from dualrs.theory.budget import ErrorBudget, FusionLevels, pair_level
 from dualrs.theory.radius import exclusion_radius, gaussian_radius, pair_radius
-from dualrs.votes import Bounds
+from dualrs.votes import Bounds, Stated
 
 
 def fusion(votes: TwoStages[B], alpha: float, pair: bool = False) -> Radii[B]:
@@ -70,8 +71,8 @@ def helpful_experts(votes: TwoStages[Bounds], alpha: float, pair: bool = False) 
 
 def _agreement_radius(expert: Bounds, y: Indices, level: Floats, pair: bool) -> Floats:
     """A radius within which this expert answers ``y``; -inf where it has no votes."""
-    if not pair:
-        return gaussian_radius(expert.sigma, expert.lower(y, level))
+    if not pair or isinstance(expert, Stated):
+        return answer_radius(expert, y, level)
     if expert.answers < 3:
         raise UnusableVotes("the pair bound needs more than two classes; use rule fusion")
     each = pair_level(level)
@@ -81,6 +82,8 @@ def _agreement_radius(expert: Bounds, y: Indices, level: Floats, pair: bool) -> 
 def _exclusion_radii(router: Bounds, chosen: Indices, levels: FusionLevels) -> Floats:
     """E_j: a radius within which the router cannot answer j; shape (candidates, inputs)."""
     candidates = router.answers
+    if isinstance(router, Stated):  # within its radius it answers the chosen one alone
+        return np.broadcast_to(router.stays(chosen), (candidates, len(router)))
     p_chosen = router.lower(chosen, levels.router_lower)
     if candidates == 2:  # the rival is excluded as long as the chosen one keeps its majority
         return np.broadcast_to(gaussian_radius(router.sigma, p_chosen), (2, len(router)))

@@ -1,13 +1,18 @@
-"""What the selection votes choose: the candidate A and the class y, before any estimation vote is looked at."""
+"""What the selection votes choose: the candidate A and the class y, before any estimation vote is looked at.
+
+And how far a model gives an answer, which a network without noise states by itself.
+"""
 
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dualrs.certificates.certificate import Evidence
 from dualrs.errors import UnusableVotes
-from dualrs.votes import Bounds, Votes
+from dualrs.theory.bounds import Floats
+from dualrs.theory.radius import gaussian_radius
+from dualrs.votes import Bounds, Stated, Votes
 
 Indices = NDArray[np.int64]
 
@@ -31,6 +36,16 @@ class TwoStages(Protocol[Evidence]):
         """How many inputs there are."""
 
 
+def answer_radius(votes: Bounds, answer: Indices, level: ArrayLike) -> Floats:
+    """A radius within which a model gives an answer: what it states or, from votes, what a bound at a level gives.
+
+    Minus infinity where it was not asked, or states another answer. What is stated holds always and spends no level.
+    """
+    if isinstance(votes, Stated):
+        return votes.stays(answer)
+    return gaussian_radius(votes.sigma, votes.lower(answer, level))
+
+
 def top(votes: Bounds) -> Indices:
     """The most frequent selection vote of each input, ties by index; shape (inputs,)."""
     demand(votes.selection.sum(axis=1) > 0, f"selection votes at sigma {votes.sigma:g}")
@@ -48,7 +63,7 @@ def candidate_and_class(votes: TwoStages[Bounds]) -> tuple[Indices, Indices]:
     return chosen, np.asarray(selection.argmax(axis=1))
 
 
-def demand_one_look(what: str, *votes: Votes) -> None:
+def demand_one_look(what: str, *votes: Votes | Stated) -> None:
     """Refuse votes that were gathered under looks, for what reads counts at one level fixed for n votes."""
     if any(v.plan.adaptive for v in votes):
         raise UnusableVotes(

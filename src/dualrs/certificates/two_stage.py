@@ -3,10 +3,9 @@
 import numpy as np
 
 from dualrs.certificates.certificate import B, Radii
-from dualrs.certificates.selection import TwoStages, candidate_and_class
+from dualrs.certificates.selection import TwoStages, answer_radius, candidate_and_class
 from dualrs.errors import BadSetting
 from dualrs.theory.budget import ErrorBudget, StageLevels
-from dualrs.theory.radius import gaussian_radius
 
 
 def paper(votes: TwoStages[B], alpha: float, split: tuple[float, float] = (1, 1)) -> Radii[B]:
@@ -40,13 +39,12 @@ def _smaller_of_two(votes: TwoStages[B], levels: StageLevels) -> Radii[B]:
     chosen, y = candidate_and_class(votes)
     rows = np.arange(len(votes))
     sigma_c = np.array(votes.sigmas)[chosen]
-    p_class = np.stack([e.lower(y, levels.classifier) for e in votes.experts])[chosen, rows]
-    p_router = votes.router.lower(chosen, levels.router)
+    r_class = np.stack([answer_radius(e, y, levels.classifier) for e in votes.experts])
     return Radii(
         y,
         sigma_c=sigma_c,
-        r_c=gaussian_radius(sigma_c, p_class),
-        r_sigma=gaussian_radius(votes.router.sigma, p_router),
+        r_c=r_class[chosen, rows],
+        r_sigma=answer_radius(votes.router, chosen, levels.router),
         rival=np.full(len(votes), np.nan),
         evidence=(votes.router, *votes.experts),
     )

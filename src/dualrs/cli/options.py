@@ -63,13 +63,17 @@ class NetworkOptions:
         str | None,
         _network(help="Candidate sigmas, as 0.25,0.5,1.0. Several without a router are certified as a cascade."),
     ] = None
-    sigma_e: Annotated[float | None, _network(help="Sigma of the router.")] = None
+    sigma_e: Annotated[
+        float | None,
+        _network(help="Sigma of the router; 0 for one that sees no noise and states a radius of its own (ACE)."),
+    ] = None
     sigma: Annotated[float | None, _network(help="The one sigma of a classifier without router.")] = None
     core: Annotated[
         str | None,
         _network(
-            help="ACES: a network that answers, without noise and so without a radius, where the entropy of the "
-            "classifier is above a threshold."
+            help="With --sigma, ACES: a network that answers, without noise and so without a radius, where the entropy "
+            "of the classifier is above a threshold. With --sigmas: one that sees no noise and states a radius of its "
+            "own (zoo:cifar10-lipschitz), as the router's first candidate or as the last stage of a cascade."
         ),
     ] = None
     thresholds: Annotated[
@@ -177,7 +181,8 @@ class VoteOptions:
         _votes(
             help="cohen (one sigma); cascade, cascade-0.4 (votes below this confidence pass at the noisiest stage), "
             "multiscale (several sigmas, no router); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair "
-            "(with a router); aces-THRESHOLD (a core network). By default the first named, fusion with a router."
+            "(with a router); ace (with --sigma-e 0); aces-THRESHOLD (a core network, one sigma). By default the first "
+            "named, fusion with a router."
         ),
     ] = None
     adaptive: Annotated[

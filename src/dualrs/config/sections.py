@@ -41,8 +41,10 @@ class ModelSection(Section):
 
     A router with a classifier or experts; a classifier or experts at several sigmas without a router (a cascade); or a
     classifier at one sigma, and beside it a core network, with thresholds of the entropy of the classifier, or of a
-    selector, that decide between them (ACES). With several sigmas, votes tell how sure the classifier was at
-    ``confidences``; left out, a cascade has some, and a model with a router none.
+    selector, that decide between them (ACES). With several sigmas a core network states a radius of its own: it is the
+    router's first candidate, or the last stage of a cascade. A router at sigma_e 0 states one too (ACE). With several
+    sigmas, votes tell how sure the classifier was at ``confidences``; left out, a cascade has some, and a model with a
+    router none.
     """
 
     router: str | None = None
@@ -62,8 +64,13 @@ class ModelSection(Section):
             raise ValueError("give either a classifier or experts (one per sigma)")
         if self.core is None and (self.thresholds is not None or self.selector is not None):
             raise ValueError("thresholds and a selector go with a core network; name one")
-        if self.core is not None and (self.router is not None or self.thresholds is None or self.sigma is None):
-            raise ValueError("beside a core network, give a classifier, one sigma and thresholds, and no router")
+        if self.core is not None and (self.sigma is None) != (self.thresholds is None):
+            raise ValueError(
+                "beside a core network, give a classifier, one sigma and thresholds (ACES); or several sigmas, where "
+                "the core states a radius of its own"
+            )
+        if self.confidences is not None and self.router is not None and (self.core is not None or self.sigma_e == 0):
+            raise ValueError("confidences are for a cascade; leave them out beside a router or a core without noise")
         if self.confidences is not None and self.sigmas is None:
             raise ValueError("confidences go with several sigmas, where votes may pass from stage to stage")
         if self.router is None:

@@ -10,6 +10,7 @@ from dualrs.errors import BadSetting, DualrsError, did_you_mean, first_line
 from dualrs.models.card import Architecture
 from dualrs.models.denoise import Preconditioned
 from dualrs.models.lean import LeanResNet, LeanUNet
+from dualrs.models.lipschitz import LipschitzNet
 from dualrs.models.resnet import cifar_resnet, resnet50
 
 
@@ -26,6 +27,7 @@ def _folded_unet(width: int = 32, layers: int = 1) -> nn.Module:
 DENOISERS: dict[str, Callable[..., nn.Module]] = {"lean-unet": _lean_unet, "unet2d": _folded_unet}
 CLASSIFIERS: dict[str, Callable[..., nn.Module]] = {
     "lean-resnet": LeanResNet,
+    "lipschitz": LipschitzNet,
     "resnet20": partial(cifar_resnet, 20),
     "resnet56": partial(cifar_resnet, 56),
     "resnet110": partial(cifar_resnet, 110),
@@ -43,6 +45,8 @@ _LIMITS = {
     "middle": (0, 1 << 8),
     "layers": (1, 1 << 8),
     "blocks": (0, 1 << 8),
+    "inner": (1, 1 << 13),
+    "side": (8, 1 << 12),
 }
 
 

@@ -24,6 +24,7 @@ class ConfidenceBins(OnLogits):
 
     def __init__(self, network: nn.Module, confidences: Sequence[float]) -> None:
         super().__init__(network, "classifier")
+        self.answers_per_class = len(confidences) + 1
         self.register_buffer("confidences", torch.tensor(confidences))
 
     def answer(self, begun: Tensor, sigma: Sigma, randomness: Randomness | None = None) -> Tensor:

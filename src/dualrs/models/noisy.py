@@ -72,6 +72,11 @@ class NoisyModel:
         """What the module calls its classes: see `class_names`."""
         return class_names(self.module)
 
+    @property
+    def answers_per_class(self) -> int:
+        """How many answers name the same class: more than one where they also tell a confidence or a radius."""
+        return int(getattr(self.module, "answers_per_class", 1))
+
     @cached_property
     def wants(self) -> Wants:
         """What the module wants to be told."""

@@ -17,7 +17,7 @@ from dualrs.errors import BadRecipe
 from dualrs.models.reference import Reference
 from dualrs.pipeline.networks import Networks
 from dualrs.references import find, resolve
-from dualrs.smoothed import Aces, Cascade, DualSmoothed, Pool, RouterAlone, Smoothed, SmoothedModel
+from dualrs.smoothed import Aces, Backed, Cascade, DualSmoothed, Mixed, Pool, RouterAlone, Smoothed, SmoothedModel
 from dualrs.training.methods import Method, choose
 from dualrs.training.noise import Levels, OneOf
 from dualrs.training.own_loss import OwnLoss
@@ -32,12 +32,12 @@ def build_model(recipe: Recipe, folder: Path | None = None, networks: Networks |
     ``networks`` has those that other models opened, to share them.
     """
     spec = recipe.model
-    if spec.core is not None:
-        kind = schemes.Aces.name
-    elif spec.sigma is not None:
-        kind = schemes.Single.name
+    if spec.sigma is not None:
+        kind = schemes.Single.name if spec.core is None else schemes.Aces.name
+    elif spec.router is None:
+        kind = schemes.Cascade.name if spec.core is None else schemes.Backed.name
     else:
-        kind = schemes.Cascade.name if spec.router is None else schemes.Dual.name
+        kind = schemes.Dual.name if spec.core is None and spec.sigma_e else schemes.Mixed.name
     return _smoothed(kind, spec.model_dump(), networks or Networks(folder), recipe.engine.model_dump())
 
 
@@ -67,6 +67,12 @@ def _smoothed(kind: str, given: Mapping[str, Any], networks: Networks, engine: M
             return Aces(classifier, network("core"), given["sigma"], given["thresholds"], selector=selector, **engine)
         case schemes.Cascade.name:
             return Cascade(classifier, sigmas, confidences=given["confidences"], **engine)
+        case schemes.Backed.name:
+            return Backed(classifier, network("core"), sigmas, confidences=given["confidences"], **engine)
+        case schemes.Mixed.name:
+            cored = given.get("core") is not None or 0.0 in given.get("candidates", ())
+            core = network("core") if cored else None
+            return Mixed(network("router"), classifier, sigmas, given["sigma_e"], core=core, **engine)
         case schemes.Dual.name:
             told = given["confidences"]
             return DualSmoothed(network("router"), classifier, sigmas, given["sigma_e"], confidences=told, **engine)

@@ -150,6 +150,7 @@ def p_a(sampled: Sampled) -> Floats:
     view = sampled.view
     truth = np.where(sampled.label == UNLABELLED, view.selected, sampled.label)
     counts = np.stack([e.estimation for e in view.experts])[view.chosen, np.arange(len(truth))]
+    counts[view.chosen < 0] = 0
     given, total = np.take_along_axis(counts, truth[:, None], axis=1)[:, 0], counts.sum(axis=1)
     return np.asarray(given[total > 0] / total[total > 0])
 

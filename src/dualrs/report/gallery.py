@@ -87,8 +87,8 @@ class Why:
         if self.fixed is None or max(self.fixed) <= 0:
             return None
         sigmas = self.scheme.sigmas
-        chosen = sigmas.index(self.certificate.sigma_c)
-        if self.fixed[chosen] == max(self.fixed):
+        of_chosen = dict(zip(sigmas, self.fixed, strict=True)).get(self.certificate.sigma_c)
+        if of_chosen == max(self.fixed):
             return self.certificate.sigma_c
         return sigmas[self.fixed.index(max(self.fixed))]
 
@@ -96,7 +96,7 @@ class Why:
         """The radii behind the certificate by name, none below zero; then those of ``fixed``."""
         found = {"certified": self.certificate.radius, "class": max(self.certificate.r_c, 0.0)}
         if np.isfinite(self.certificate.r_sigma):
-            found["stages before" if self.seen.router is None else "routing"] = max(self.certificate.r_sigma, 0.0)
+            found[self.scheme.before] = max(self.certificate.r_sigma, 0.0)
         for sigma, radius in zip(self.scheme.sigmas, self.fixed or (), strict=False):
             found[f"sigma {sigma:g} alone" if self.label is None else f"label at sigma {sigma:g}"] = radius
         return found

@@ -38,7 +38,7 @@ def preflight(machine: Machine, models: Mapping[Slot, NoisyModel], pixels: Pixel
         if keys[slot] not in seen:
             seen[keys[slot]] = _fit(machine, model, slot, pixels)
     answers = {slot: seen[key] for slot, key in keys.items()}
-    classes = {a for (stage, _), a in answers.items() if stage is Stage.CLASS}
+    classes = {answers[slot] // model.answers_per_class for slot, model in models.items() if slot[0] is Stage.CLASS}
     if len(classes) > 1:
         raise BadModel(f"the experts have different numbers of classes: {sorted(classes)}")
     if machine.threads is None and machine.device.type == "cpu" and torch.get_num_threads() > 1:

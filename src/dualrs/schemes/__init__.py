@@ -9,11 +9,13 @@ from dualrs.errors import BadSetting
 from dualrs.policy import POLICY, read_target
 from dualrs.schemes.aces import Aces, AcesVotes, aces_rule
 from dualrs.schemes.assigned import Assigned
+from dualrs.schemes.backed import Backed
 from dualrs.schemes.cascade import MULTISCALE_RULE, Cascade, CascadeVotes, cascade_rule
 from dualrs.schemes.dual import RULES, Dual, DualVotes, TwoStage, two_stage_rule
 from dualrs.schemes.form import CASCADE, Form
 from dualrs.schemes.labels import Labels
 from dualrs.schemes.lesson import Lesson
+from dualrs.schemes.mixed import ACE_RULE, Mixed
 from dualrs.schemes.scheme import ALL, COHEN, NEEDED, ORACLE, Scheme, Seen, View, unknown
 from dualrs.schemes.several import CONFIDENCES, Several
 from dualrs.schemes.single import Single
@@ -29,6 +31,7 @@ __all__ = [
     "Aces",
     "AcesVotes",
     "Assigned",
+    "Backed",
     "Cascade",
     "CascadeVotes",
     "Dual",
@@ -36,6 +39,7 @@ __all__ = [
     "Form",
     "Labels",
     "Lesson",
+    "Mixed",
     "Scheme",
     "Seen",
     "Several",
@@ -47,14 +51,16 @@ __all__ = [
     "scheme_of",
 ]
 
-SCHEMES: dict[str, type[Scheme[Any]]] = {kind.name: kind for kind in (Single, Dual, Cascade, Aces, Labels, Assigned)}
+SCHEMES: dict[str, type[Scheme[Any]]] = {
+    kind.name: kind for kind in (Single, Dual, Cascade, Aces, Mixed, Backed, Labels, Assigned)
+}
 # Rules under which a run may be certified, but for those with parameters.
-NAMES = (COHEN.name, *RULES, CASCADE, MULTISCALE_RULE.name)
+NAMES = (COHEN.name, *RULES, ACE_RULE.name, CASCADE, MULTISCALE_RULE.name)
 
 
 def rule(name: str) -> Rule[Any]:
     """Look up a rule of some run: `NAMES`, ``paper-1:4`` for another split, ``cascade-0.4`` or ``aces-0.5``."""
-    found: Rule[Any] | None = COHEN if name == COHEN.name else None
+    found: Rule[Any] | None = {plain.name: plain for plain in (COHEN, ACE_RULE)}.get(name)
     found = found or two_stage_rule(name) or cascade_rule(name) or aces_rule(name)
     if found is None:
         forms = ("paper-A:B for another split", "cascade-CONFIDENCE for votes that pass", "aces-THRESHOLD")

@@ -3,7 +3,7 @@
 Rule `cascade` is ours, `multiscale` that of Jeong and Shin 2023 for the same predictor.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, ClassVar, Generic, final
@@ -25,7 +25,7 @@ from dualrs.schemes.scheme import ORACLE, Seen, View, class_estimation, class_li
 from dualrs.schemes.several import Several
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import round_down
-from dualrs.votes import Bounds, Part, Policy, SamplingPlan, Stage, Stream, Tally, Votes, Wanted
+from dualrs.votes import Bounds, Part, Policy, SamplingPlan, Stage, Stated, Stream, Tally, Votes, Wanted
 
 MULTISCALE, AUTHORS = "multiscale", "multiscale-authors"
 
@@ -36,9 +36,13 @@ def _minus_sigma(bounds: Bounds) -> float:
 
 @dataclass(frozen=True)
 class Stages(Generic[Evidence]):
-    """Bounds of a classifier, or of an expert each, at several sigmas, for the same inputs."""
+    """Bounds of a classifier, or of an expert each, at several sigmas, for the same inputs.
+
+    ``stated`` is what a last stage without noise states, if there is one.
+    """
 
     experts: tuple[Evidence, ...]
+    stated: Stated | None = None
 
     def __len__(self) -> int:
         return len(self.experts[0])
@@ -47,6 +51,11 @@ class Stages(Generic[Evidence]):
     def falling(self) -> list[Evidence]:
         """The noisiest first."""
         return sorted(self.experts, key=_minus_sigma)
+
+    @property
+    def last(self) -> list[Stated]:
+        """The stage without noise, or none."""
+        return [] if self.stated is None else [self.stated]
 
 
 @final
@@ -76,10 +85,10 @@ def cascade_rule(name: str, kind: Several[Any] | None = None) -> Rule[CascadeVot
         form.name,
         f"cascade, no router{form.words}",
         CascadeVotes,
-        concluded(lambda votes, alpha: cascade(form.stages(votes.experts), alpha, form.thresholds)),
+        concluded(lambda votes, alpha: cascade([*form.stages(votes.experts), *votes.last], alpha, form.thresholds)),
         lambda alpha: float(ErrorBudget(alpha).cascade(stages)[0].lower),
         lambda votes, found, alpha: _drawn(votes, alpha, form),
-        outlook=lambda heard, alpha: cascade(heard.falling, alpha, form.thresholds),
+        outlook=lambda heard, alpha: cascade([*heard.falling, *heard.last], alpha, form.thresholds),
         helpful=lambda votes, alpha: helpful_stages(votes, alpha, form),
         form=form,
     )
@@ -92,18 +101,19 @@ def helpful_stages(votes: CascadeVotes, alpha: float, form: Form) -> NDArray[np.
     """
     stages = form.stages(votes.experts)
     place = {stage.sigma: number for number, stage in enumerate(stages)}
-    return _next_stages(stages, alpha, form)[[place[e.sigma] for e in votes.experts]]
+    return _next_stages(stages, votes.last, alpha, form)[[place[e.sigma] for e in votes.experts]]
 
 
-def _next_stages(stages: Sequence[Votes], alpha: float, form: Form) -> NDArray[np.bool_]:
+def _next_stages(stages: Sequence[Votes], last: Sequence[Stated], alpha: float, form: Form) -> NDArray[np.bool_]:
     """Which stages to ask next, shape (stages, inputs): the first without votes, where they could raise the radius.
 
     A stage counts only where all before it voted; the best of votes there, and further down, is what can be hoped for.
     """
     unsampled = np.stack([s.sampled == 0 for s in stages])
     first = unsampled & (unsampled.cumsum(axis=0) == 1)
-    now = cascade(stages, alpha, form.thresholds).radius
-    best = cascade([Hopes(s, s.sampled == 0, unlikely=0.0) for s in stages], alpha, form.thresholds).radius
+    seen: list[Bounds] = [*stages, *last]
+    hoped: list[Bounds] = [*(Hopes(s, s.sampled == 0, unlikely=0.0) for s in stages), *last]
+    now, best = (cascade(heard, alpha, form.thresholds).radius for heard in (seen, hoped))
     return np.asarray(first & (best > np.maximum(now, 0.0)))
 
 
@@ -111,11 +121,11 @@ def _drawn(votes: CascadeVotes, alpha: float, form: Form) -> NDArray[np.int64]:
     """What `Cascade.needed` would have taken: selection votes until a class is sure, then stage after stage."""
     plan, stages = votes.experts[0].plan, form.stages(votes.experts)
     unsure = np.cumprod([~sure(s, c) for s, c in zip(stages, form.limits(len(stages)), strict=True)], axis=0)
-    taken = plan.n0 * (1 + unsure[:-1].sum(axis=0))
+    taken = plan.n0 * (1 + unsure[:-1].sum(axis=0)) + len(votes.last)
     going = np.ones(len(votes), dtype=np.bool_)
     for number in range(0 if plan.adaptive else len(stages)):
         heard = [s if k < number else _unheard(s) for k, s in enumerate(stages)]
-        going = going & _next_stages(heard, alpha, form).any(axis=0)
+        going = going & _next_stages(heard, votes.last, alpha, form).any(axis=0)
         taken = taken + plan.n * going
     return np.asarray(taken)
 
@@ -154,12 +164,13 @@ AUTHORS_RULE: Rule[CascadeVotes] = Rule(
 MULTISCALES = {rule.name: rule for rule in (MULTISCALE_RULE, AUTHORS_RULE)}
 
 
-@final
 @dataclass(frozen=True)
 class Cascade(Several[CascadeVotes]):
     """Several sigmas, and no router: the noisiest stage that is sure answers."""
 
     name: ClassVar[str] = "cascade"
+    before: ClassVar[str] = "stages before"
+    always: ClassVar[tuple[Stream, ...]] = ()  # asked for from the start
     predict_n0: ClassVar[int] = 100
 
     @property
@@ -186,7 +197,8 @@ class Cascade(Several[CascadeVotes]):
         if rule.helpful is None:
             yield from self._passed_down(tally, plan, alpha)
             return
-        asked: dict[Stream, int] = {}
+        asked = whole(plan, self.always)
+        yield dict(asked)
         yield from self._until_sure(tally, plan, rule.form, asked)
         for _ in self.sigmas:
             wanted = rule.helpful(self.gather([tally.up_to(asked)], plan), alpha)[:, 0]
@@ -202,12 +214,19 @@ class Cascade(Several[CascadeVotes]):
         """Selection votes until a class is sure, and from then on what the target needs."""
         outlook, form = rule.outlook, rule.form
         assert outlook is not None, "checked by `policy`"
-        asked: dict[Stream, int] = {}
+        asked = whole(plan, self.always)
+        yield dict(asked)
         yield from self._until_sure(tally, plan, form, asked)
 
         def following(known: Tally) -> dict[Stream, int]:
-            voters = {class_estimation(s.sigma): s for s in form.stages(self.gather([known], plan).experts)}
-            return next_stage(voters, lambda hopes: outlook(Stages(tuple(hopes.values())), alpha), target)
+            votes = self.gather([known], plan)
+            voters = {class_estimation(s.sigma): s for s in form.stages(votes.experts)}
+
+            def hoped(hopes: Mapping[Stream, Hopes]) -> Any:
+                rows = tuple(hopes.values())
+                return outlook(Stages(rows, votes.stated and votes.stated.repeated(len(rows[0]))), alpha)
+
+            return next_stage(voters, hoped, target)
 
         yield from going_on(tally, asked, following(tally.up_to(asked)), following)
 

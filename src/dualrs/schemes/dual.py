@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Generic, final
 
 import numpy as np
@@ -84,11 +84,7 @@ def _chosen_only(votes: DualVotes) -> DualVotes:
     """The votes of the router and of the expert that it selects; the others as if not sampled."""
     chosen = top(votes.router)
 
-    def kept(number: int, expert: Votes) -> Votes:
-        keep = (chosen == number)[:, None]
-        return replace(expert, selection=expert.selection * keep, estimation=expert.estimation * keep)
-
-    return DualVotes(votes.router, tuple(kept(i, e) for i, e in enumerate(votes.experts)))
+    return DualVotes(votes.router, tuple(e.kept(chosen == i) for i, e in enumerate(votes.experts)))
 
 
 def _fusion(name: str, pair: bool) -> Rule[DualVotes]:

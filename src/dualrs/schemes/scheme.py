@@ -62,7 +62,8 @@ class View:
     """What all kinds of votes have in common, for whoever shows or measures them; a row per input.
 
     ``experts`` are the class votes, sigma by sigma; ``chosen`` is the number of the sigma that selection votes choose,
-    ``selected`` the class under it. ``core`` is the class of a network without noise, negative where it was not asked.
+    negative where that is a network without noise, ``selected`` the class under it. ``core`` is the class of a network
+    without noise, negative where it was not asked.
     """
 
     experts: tuple[Votes, ...]
@@ -237,6 +238,7 @@ class Scheme(ABC, Generic[V]):
         return ()
 
     router_name: ClassVar[str] = "router"  # what the network is called whose answers these are
+    before: ClassVar[str] = "routing"  # what else than the class may limit a radius
 
     @property
     def router_sigma(self) -> float | None:

@@ -5,11 +5,14 @@ Enters: modules, images. Leaves: votes, certificates and predictions.
 
 from dualrs.smoothed.kinds import Aces, Cascade, DualSmoothed, Pool, RouterAlone, Smoothed, answering
 from dualrs.smoothed.model import SmoothedModel, certify_dataset
+from dualrs.smoothed.stated import Backed, Mixed
 
 __all__ = [
     "Aces",
+    "Backed",
     "Cascade",
     "DualSmoothed",
+    "Mixed",
     "Pool",
     "RouterAlone",
     "Smoothed",

@@ -50,11 +50,11 @@ class DualSmoothed(Shared):
         **engine: Unpack[EngineSettings],
     ) -> None:
         told = check_confidences(confidences or ())
-        candidates, self.experts = _experts(classifier, sigmas, told)
-        self.sigma_e = _check_sigma_e(sigma_e, candidates)
-        self.router = _router(router, candidates, self.sigma_e)
+        candidates, self.experts = experts_at(classifier, sigmas, told)
+        self.sigma_e = check_sigma_e(sigma_e, candidates)
+        self.router = router_for(router, candidates, self.sigma_e)
         self.parts = {"router": router, "classifier": classifier}
-        models = {(Stage.ROUTER, self.sigma_e): self.router} | _class_slots(self.experts)
+        models = {(Stage.ROUTER, self.sigma_e): self.router} | class_slots(self.experts)
         kind = schemes.Dual(candidates, sigma_e=self.sigma_e, confidences=told)
         super().__init__(kind, models, share=share, **engine)
 
@@ -80,11 +80,11 @@ class Cascade(Shared):
                 raise BadSetting("say at which sigmas the classifier is smoothed, as sigmas=(0.25, 0.5, 1.0)")
             sigmas = list(classifier)
         told = check_confidences(schemes.CONFIDENCES if confidences is None else confidences)
-        candidates, self.experts = _experts(classifier, sigmas, told)
+        candidates, self.experts = experts_at(classifier, sigmas, told)
         self.parts = {"classifier": classifier}
         if len(candidates) < 2:
             raise BadSetting("a cascade needs at least two sigmas; for one, use Smoothed")
-        super().__init__(schemes.Cascade(candidates, confidences=told), _class_slots(self.experts), **engine)
+        super().__init__(schemes.Cascade(candidates, confidences=told), class_slots(self.experts), **engine)
 
 
 @final
@@ -132,10 +132,10 @@ class Pool(SmoothedModel):
     """A classifier at several sigmas, or an expert for each, before there is a router: what labels are made from."""
 
     def __init__(self, classifier: Experts, sigmas: Sequence[float], **engine: Unpack[EngineSettings]) -> None:
-        candidates, self.experts = _experts(classifier, sigmas)
+        candidates, self.experts = experts_at(classifier, sigmas)
         if not candidates:
             raise BadSetting("a pool needs at least one sigma")
-        super().__init__(schemes.Labels(candidates), _class_slots(self.experts), **engine)
+        super().__init__(schemes.Labels(candidates), class_slots(self.experts), **engine)
 
 
 @final
@@ -146,8 +146,8 @@ class RouterAlone(SmoothedModel):
         self, router: nn.Module, sigmas: Sequence[float], sigma_e: float, **engine: Unpack[EngineSettings]
     ) -> None:
         candidates = _candidates(sigmas)
-        self.sigma_e = _check_sigma_e(sigma_e, candidates)
-        self.router = _router(router, candidates, self.sigma_e)
+        self.sigma_e = check_sigma_e(sigma_e, candidates)
+        self.router = router_for(router, candidates, self.sigma_e)
         kind = schemes.Assigned(candidates, sigma_e=self.sigma_e)
         super().__init__(kind, {(Stage.ROUTER, self.sigma_e): self.router}, **engine)
 
@@ -171,11 +171,12 @@ def _bare(model: NoisyModel) -> nn.Module:
     return model.module.network if isinstance(model.module, ConfidenceBins) else model.module
 
 
-def _class_slots(experts: Mapping[float, NoisyModel]) -> dict[Slot, NoisyModel]:
+def class_slots(experts: Mapping[float, NoisyModel]) -> dict[Slot, NoisyModel]:
+    """Where the experts vote."""
     return {(Stage.CLASS, sigma): model for sigma, model in experts.items()}
 
 
-def _router(router: nn.Module, candidates: tuple[float, ...], sigma_e: float) -> NoisyModel:
+def router_for(router: nn.Module, candidates: tuple[float, ...], sigma_e: float) -> NoisyModel:
     """The router, if it was trained for these sigmas, as far as its card tells."""
     told: tuple[tuple[float, ...], float] | None = getattr(router, "routes", None)
     if told is not None and told != (candidates, sigma_e):
@@ -198,7 +199,7 @@ def _candidates(sigmas: Sequence[float]) -> tuple[float, ...]:
     return candidates
 
 
-def _check_sigma_e(sigma_e: float, candidates: tuple[float, ...]) -> float:
+def check_sigma_e(sigma_e: float, candidates: tuple[float, ...]) -> float:
     """The router's sigma, checked against the candidates that it chooses from."""
     if len(candidates) < 2:
         raise BadSetting("a router needs at least two candidate sigmas; for one, use Smoothed")
@@ -211,7 +212,7 @@ def _check_sigma_e(sigma_e: float, candidates: tuple[float, ...]) -> float:
     return float(sigma_e)
 
 
-def _experts(
+def experts_at(
     classifier: Experts, sigmas: Sequence[float], confidences: tuple[float, ...] = ()
 ) -> tuple[tuple[float, ...], dict[float, NoisyModel]]:
     """The candidate sigmas, checked, and the network that votes at each, with its confidence if that is asked for."""

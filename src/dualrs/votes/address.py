@@ -56,7 +56,12 @@ class Stream:
     sigma: float
 
 
-PLAIN = Stream(Stage.CLASS, Part.SELECTION, 0.0)  # the answer of a network to the input itself, without noise
+def plain(stage: Stage) -> Stream:
+    """The answer of a network to the input itself, without noise."""
+    return Stream(stage, Part.SELECTION, 0.0)
+
+
+PLAIN = plain(Stage.CLASS)
 
 
 @dataclass(frozen=True, order=True)

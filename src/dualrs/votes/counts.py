@@ -129,6 +129,11 @@ class Votes:
         """How many of them may be predicted."""
         return self.answers - self.passes
 
+    def kept(self, keep: NDArray[np.bool_]) -> "Votes":
+        """As if some inputs only were asked about, at a fixed n."""
+        rows = keep[:, None]
+        return replace(self, selection=self.selection * rows, estimation=self.estimation * rows)
+
     def confident(self, confidence: float) -> "Votes":
         """The same votes where those below a confidence pass: they are still votes, and no longer for a class."""
         if not confidence:

@@ -1,0 +1,281 @@
+"""Mixed: a router and experts of which some see no noise and state their radius instead.
+
+With a smoothed router, an expert without noise (the core) stands beside smoothed ones: what the paper calls
+deterministic experts. With a router without noise (sigma_e 0) this is ACE (Mueller et al. 2021), whose router is
+certified deterministically, so that the class has all of alpha.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrs.certificates import Certificate, Certificates, Outcome, Rule
+from dualrs.certificates.certificate import CLASS, Radii
+from dualrs.certificates.rule import concluded
+from dualrs.certificates.selection import candidate_and_class, demand, top
+from dualrs.certificates.two_stage import nosplit
+from dualrs.errors import BadSetting, UnusableVotes
+from dualrs.policy import both_parts, whole
+from dualrs.schemes.aim import Aim, Move, Shares, but
+from dualrs.schemes.dual import COMPARED, TwoStage, two_stage_rule
+from dualrs.schemes.scheme import ORACLE, Scheme, Seen, View, class_estimation, class_limits, sigma_method, undecided
+from dualrs.theory.budget import ErrorBudget
+from dualrs.theory.radius import round_down
+from dualrs.votes import (
+    BINS,
+    PLAIN,
+    Counts,
+    Policy,
+    SamplingPlan,
+    Stage,
+    Stated,
+    Stream,
+    Tally,
+    Votes,
+    Wanted,
+    gather,
+    gather_stated,
+    plain,
+)
+
+ACE, STATED = "ace", "stated"
+WITHOUT_NOISE = "the network without noise"
+
+V = TypeVar("V")
+
+
+@final
+@dataclass(frozen=True)
+class MixedVotes(TwoStage[Votes | Stated]):
+    """Votes of a router and of each candidate's expert, or what one of them states that sees no noise."""
+
+    whose: ClassVar[str] = "a router and experts of which some see no noise"
+    how: ClassVar[str] = "run `dualrs certify --core` with a router, or with --sigma-e 0, into another ledger"
+
+    def __post_init__(self) -> None:
+        if self.router.answers != len(self.experts):
+            raise UnusableVotes(f"the router has {self.router.answers} answers for {len(self.experts)} candidates")
+        if len({e.selection.shape for e in self.experts}) != 1 or len(self.experts[0]) != len(self.router):
+            raise UnusableVotes("router and experts must have votes for the same inputs and classes")
+
+
+def _drawn(votes: MixedVotes, found: Certificates, alpha: float) -> NDArray[np.int64]:
+    """The router, and the expert that answers; a network without noise is asked once."""
+    stage = votes.router.plan.n0 + votes.router.plan.n
+    router = 1 if isinstance(votes.router, Stated) else stage
+    return np.asarray(router + np.where(found.sigma_c > 0, stage, 1))
+
+
+def _drawn_fused(rule: Rule[MixedVotes]) -> Callable[[MixedVotes, Certificates, float], NDArray[np.int64]]:
+    """The same, and the experts beside it that could raise the radius."""
+
+    def drawn(votes: MixedVotes, found: Certificates, alpha: float) -> NDArray[np.int64]:
+        assert rule.helpful is not None, "it is a rule that reads others"
+        chosen = top(votes.router)
+        alone = MixedVotes(votes.router, tuple(e.kept(chosen == i) for i, e in enumerate(votes.experts)))
+        each = np.array([[1 if isinstance(e, Stated) else votes.router.plan.n] for e in votes.experts])
+        return np.asarray(_drawn(votes, found, alpha) + (each * rule.helpful(alone, alpha)).sum(axis=0))
+
+    return drawn
+
+
+ACE_RULE: Rule[MixedVotes] = Rule(
+    ACE,
+    "ACE, router certified without noise (Mueller et al.)",
+    MixedVotes,
+    concluded(nosplit),
+    lambda alpha: ErrorBudget(alpha).nosplit().classifier,
+    _drawn,
+)
+
+
+def stated_rule(reads: type[V], part: Callable[[V], Stated]) -> Rule[V]:
+    """What a network without noise states, as a method of its own."""
+
+    def radii(votes: V, alpha: float) -> Radii[Stated]:
+        one = part(votes)
+        demand(one.sampled > 0, f"answer of {WITHOUT_NOISE}")
+        nowhere, zero = np.full(len(one), np.nan), np.zeros(len(one))
+        return Radii(one.answer, zero, one.stays(one.answer), np.full(len(one), np.inf), nowhere, (one,))
+
+    def once(votes: V, found: Certificates, alpha: float) -> NDArray[np.int64]:
+        return np.ones(len(found), dtype=np.int64)
+
+    return Rule(STATED, f"{WITHOUT_NOISE} alone", reads, concluded(radii), lambda alpha: alpha, once)
+
+
+@final
+@dataclass(frozen=True)
+class Mixed(Scheme[MixedVotes]):
+    """Candidates in the order of the router's answers, 0 for the network without noise, and the router's sigma_e.
+
+    ``sigmas`` are those of the candidates that are smoothed; at sigma_e 0 the router sees no noise.
+    """
+
+    candidates: tuple[float, ...] = ()
+    sigma_e: float = 0.0
+
+    name: ClassVar[str] = "mixed"
+    predict_n0: ClassVar[int] = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if tuple(c for c in self.candidates if c) != self.sigmas or self.candidates.count(0.0) > 1:
+            raise BadSetting(f"candidates are the sigmas {self.sigmas}, and at most one 0; got {self.candidates}")
+        if len(self.candidates) < 2:
+            raise BadSetting("a router needs at least two candidates")
+
+    @property
+    def _smoothed_router(self) -> bool:
+        return self.sigma_e > 0
+
+    # Votes
+
+    @property
+    def streams(self) -> dict[Stream, int]:
+        """The router's votes and class votes, or one of each where there is no noise."""
+        if self._smoothed_router:
+            found = dict.fromkeys(both_parts(Stage.ROUTER, self.sigma_e), len(self.candidates))
+        else:
+            found = {plain(Stage.ROUTER): len(self.candidates) * BINS}
+        for sigma in self.sigmas:
+            found |= dict.fromkeys(both_parts(Stage.CLASS, sigma), self.classes)
+        return found | ({PLAIN: self.classes * BINS} if 0.0 in self.candidates else {})
+
+    def gather(self, tallies: Sequence[Tally], plan: SamplingPlan) -> MixedVotes:
+        """Router and experts."""
+
+        def part(stage: Stage, sigma: float, answers: int) -> Votes | Stated:
+            if sigma:
+                return gather(tallies, stage, sigma, answers, plan)
+            return gather_stated(tallies, stage, answers, plan)
+
+        router = part(Stage.ROUTER, self.sigma_e, len(self.candidates))
+        return MixedVotes(router, tuple(part(Stage.CLASS, c, self.classes) for c in self.candidates))
+
+    def view(self, votes: MixedVotes) -> View:
+        """The expert that the router selects, negative where that is the network without noise."""
+        chosen, selected = candidate_and_class(votes)
+        number = np.array([self.sigmas.index(c) if c else -1 for c in self.candidates])
+        experts = tuple(e for e in votes.experts if isinstance(e, Votes))
+        core = self._core(votes).answer if 0.0 in self.candidates else None
+        router = votes.router if isinstance(votes.router, Votes) else None
+        return View(experts, number[chosen], selected, router, core)
+
+    def _core(self, votes: MixedVotes) -> Stated:
+        found = votes.experts[self.candidates.index(0.0)]
+        assert isinstance(found, Stated), "gathered so"
+        return found
+
+    def needed(self, tally: Tally, plan: SamplingPlan, rule: Rule[MixedVotes], alpha: float) -> Wanted:
+        """The router, the expert that it selects, and rivals that could raise the radius."""
+        selection, *estimation = both_parts(Stage.ROUTER, self.sigma_e) if self.sigma_e else [plain(Stage.ROUTER)]
+        asked = whole(plan, [selection])
+        yield dict(asked)
+        counts: Counts = tally.total(selection, self.streams[selection])
+        chosen = self.candidates[int(counts.argmax()) // (1 if self._smoothed_router else BINS)]
+        following = whole(plan, [*estimation, *(both_parts(Stage.CLASS, chosen) if chosen else [PLAIN])])
+        asked |= following
+        yield following
+        if rule.helpful is not None:
+            # A run that was killed may have left some votes of rivals here, and not all.
+            wanted = rule.helpful(self.gather([tally.up_to(asked)], plan), alpha)[:, 0]
+            rivals = [c for c, w in zip(self.candidates, wanted, strict=True) if w]
+            yield whole(plan, [class_estimation(c) if c else PLAIN for c in rivals])
+
+    # Rules
+
+    def _own_rule(self, name: str | None) -> Rule[MixedVotes]:
+        """With a smoothed router those of two stages, `fusion` by default; else `ace` or `fusion`."""
+        default = "fusion" if self._smoothed_router else ACE
+        if (name or default) == ACE:
+            found = None if self._smoothed_router else ACE_RULE
+        else:
+            of_dual = two_stage_rule(name or default)
+            fits = of_dual is not None and (self._smoothed_router or of_dual.helpful is not None)
+            found = of_dual.through(MixedVotes, lambda votes: votes) if of_dual and fits else None  # type: ignore
+        if found is None:
+            known = "paper, nosplit or fusion" if self._smoothed_router else f"{ACE} or fusion: it spends no alpha"
+            kind = "a smoothed router" if self._smoothed_router else "a router without noise"
+            raise BadSetting(f"rule {name} does not fit {kind}; use {known}")
+        return replace(found, drawn=_drawn if found.helpful is None else _drawn_fused(found))
+
+    def rule(self, name: str) -> Rule[MixedVotes]:
+        """One of its rules, one sigma alone, or what the network without noise states."""
+        if name == STATED and 0.0 in self.candidates:
+            return stated_rule(MixedVotes, self._core)
+        if name in map(sigma_method, self.sigmas):
+            return super().rule(name)
+        return self.own_rule(name)
+
+    def derivable(self, own: str) -> list[str]:
+        """Each sigma alone, the network without noise alone, the rules, and what a label could tell."""
+        alone = [*map(sigma_method, sorted(self.sigmas)), *([STATED] if 0.0 in self.candidates else [])]
+        rules = COMPARED if self._smoothed_router else (ACE, "fusion")
+        return [*alone, *dict.fromkeys((*rules, own)), ORACLE]
+
+    def predict_policy(self, plan: SamplingPlan, rule: Rule[MixedVotes], alpha: float) -> Policy:
+        """What a certificate needs."""
+        return self.policy(plan, rule, alpha)
+
+    def aims(self, rule: Rule[MixedVotes], claim: Certificate, shares: Shares) -> list[Aim]:
+        """Another class under the chosen candidate, or a routing to another one with another class there."""
+        found = []
+        for number, candidate in enumerate(self.candidates):
+            routed = Move(Stage.ROUTER, self.sigma_e, (number,) if self._smoothed_router else pairs([number]))
+            others = but(claim.prediction, self.classes)
+            classified = Move(Stage.CLASS, candidate, others if candidate else pairs(others))
+            chosen = candidate == claim.sigma_c
+            where = self._named(candidate)
+            what = f"class of {where}" if chosen else f"routing to {where}"
+            found.append(Aim(what, (classified,) if chosen else (routed, classified)))
+        return found
+
+    # Words
+
+    @property
+    def route_names(self) -> tuple[str, ...]:
+        """The candidates."""
+        return tuple(f"sigma {c:g}" if c else "no noise" for c in self.candidates)
+
+    @property
+    def router_sigma(self) -> float | None:
+        """Of a smoothed router."""
+        return self.sigma_e or None
+
+    def _named(self, candidate: float) -> str:
+        return f"sigma {candidate:g}" if candidate else WITHOUT_NOISE
+
+    def reason(self, seen: Seen, class_name: Callable[[int], str]) -> str:
+        """Whether the class limits it, or the routing, and through which candidate."""
+        certificate = seen.certificate
+        y, chosen = class_name(seen.selected), self._named(certificate.sigma_c)
+        if certificate.sigma_c:
+            said = self.for_class(seen, class_name)
+        else:
+            said = f"{WITHOUT_NOISE} answers {y} and states a radius of {round_down(certificate.r_c)}"
+        if certificate.outcome is Outcome.CLASS_UNDECIDED:
+            return undecided(said) if certificate.sigma_c else f"It abstains: {said}."
+        if seen.router is None:
+            routed = f"the router names {chosen}"
+        else:
+            votes = seen.router[self.candidates.index(certificate.sigma_c)]
+            routed = f"{votes:,} of {seen.router.sum():,} votes of the router are for {chosen}"
+        holds = f"there the class stands up to {round_down(certificate.r_c)}"
+        rival = "another candidate"
+        if certificate.rival is not None:
+            rival = f"{self._named(certificate.rival)}, where another class might win"
+        if certificate.outcome is Outcome.ROUTER_UNDECIDED:
+            return f"It abstains: {routed}, and the true answer might be {rival}; {holds}."
+        beyond = round_down(certificate.r_sigma)
+        if certificate.limited_by == CLASS:
+            return f"{class_limits(said, certificate)} A change of the routing does no harm up to {beyond}."
+        return f"The routing limits it: {routed}; beyond {beyond} it might answer {rival}. Yet {holds}."
+
+
+def pairs(answers: Sequence[int]) -> tuple[int, ...]:
+    """The votes of a network without noise that name one of some answers, at any radius."""
+    return tuple(answer * BINS + number for answer in answers for number in range(BINS))
