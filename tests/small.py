@@ -1,4 +1,4 @@
-"""The one small network of the tests, for grey images of 6 x 6 pixels; any folder of tests can import it."""
+"""The small networks of the tests, for grey images of 6 x 6 pixels; any folder of tests can import them."""
 
 from itertools import pairwise
 
@@ -34,3 +34,12 @@ class Small(nn.Module):
         self.calls += 1
         self.asked += len(x)
         return self.body(x - self.shift)
+
+
+def plain_net(seed=0, answers=3):
+    """A plain sequence of layers for the same images, which interval bounds give a radius."""
+    generator = torch.Generator().manual_seed(seed)
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(32, answers))
+    for p in net.parameters():
+        p.data = torch.randn(p.shape, generator=generator) / 3
+    return net.eval()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dualrs.pipeline.networks import load
     from dualrs.policy import Grid, Tolerance
     from dualrs.sample import Sample
-    from dualrs.smoothed import Aces, Backed, Cascade, DualSmoothed, Mixed, Smoothed, certify_dataset
+    from dualrs.smoothed import Ace, Aces, Backed, Cascade, DualSmoothed, Mixed, Smoothed, certify_dataset
 
 # Where each name comes from.
 _HOMES = {
@@ -33,11 +33,12 @@ _HOMES = {
     "pipeline.networks": ("load",),
     "policy": ("Grid", "Tolerance"),
     "sample": ("Sample",),
-    "smoothed": ("Aces", "Backed", "Cascade", "DualSmoothed", "Mixed", "Smoothed", "certify_dataset"),
+    "smoothed": ("Ace", "Aces", "Backed", "Cascade", "DualSmoothed", "Mixed", "Smoothed", "certify_dataset"),
 }
 
 __all__ = [
     "ABSTAIN",
+    "Ace",
     "Aces",
     "Attack",
     "Attacks",

@@ -8,21 +8,24 @@ from functools import cache
 
 import numpy as np
 
-from dualrs import Aces, Cascade, DualSmoothed, Smoothed
+from dualrs import Ace, Aces, Backed, Cascade, DualSmoothed, Mixed, Smoothed
 from dualrs.data.dataset import ArrayDataset
 from dualrs.jobs import assign_dataset, certify_dataset, label_dataset
 from dualrs.policy import Grid, Tolerance
 from dualrs.schemes import ALL, NEEDED
 from dualrs.smoothed import Pool, RouterAlone
 from dualrs.theory.looks import planned_looks
-from dualrs.votes import BLOCK, Part, Purpose, SamplingPlan, Stage, Tally, Votes
-from small import Small
+from dualrs.votes import BINS, BLOCK, STEP, Part, Purpose, SamplingPlan, Stage, Stated, Tally, Votes
+from small import Small, plain_net
 
 MODELS = {
     "single": lambda: Smoothed(Small(7), 0.5, batch_size=100),
     "dual": lambda: DualSmoothed(Small(6), Small(7), (0.25, 0.5, 1.0), 1.0, batch_size=100),
     "cascade": lambda: Cascade(Small(7), (0.25, 0.5, 1.0), batch_size=100),
     "aces": lambda: Aces(Small(7), Small(5), 0.5, (0.5, 0.9), batch_size=100),
+    "ace": lambda: Ace(plain_net(18), Small(7), (0.25, 0.5), core=plain_net(4), batch_size=100),
+    "mixed": lambda: Mixed(Small(6), Small(7), plain_net(4), (0.25, 0.5), 1.0, batch_size=100),
+    "backed": lambda: Backed(Small(7), plain_net(4), (0.25, 0.5, 1.0), batch_size=100),
     "labels": lambda: Pool(Small(7), (0.25, 0.5), batch_size=100),
     "assigned": lambda: RouterAlone(Small(6, answers=2), (0.25, 0.5), 0.5, batch_size=100),
 }
@@ -68,6 +71,10 @@ class Voters:
         self.p = {}
         for stream, answers in self.streams.items():
             drawn = rng.dirichlet(np.full(answers, rng.choice([0.05, 0.3, 2.0])))
+            if answers >= BINS:  # pairs of an answer and a radius, which is 0 for some
+                drawn = drawn * (np.arange(answers) % BINS < BINS // 4)
+                drawn[::BINS] += drawn.sum() / 3
+                drawn /= drawn.sum()
             drawn = common.setdefault(answers, drawn) if rng.random() < 0.6 else drawn
             self.p.setdefault((stream.stage, stream.sigma), drawn)
 
@@ -103,10 +110,20 @@ def counts_of(votes):
     """The counts in what a scheme gathers, whatever it is made of: arrays of shape (inputs, answers)."""
     if isinstance(votes, np.ndarray):
         return [votes]
+    if isinstance(votes, Stated):
+        return [pairs_of(votes)]
     if isinstance(votes, Votes):
         return [votes.selection, votes.estimation] if votes.joint is None else [dense(part) for part in votes.joint]
     held = [getattr(votes, f.name) for f in fields(votes)] if is_dataclass(votes) else votes
-    return [counts for part in held if not np.isscalar(part) for counts in counts_of(part)]
+    return [counts for part in held if part is not None and not np.isscalar(part) for counts in counts_of(part)]
+
+
+def pairs_of(stated):
+    """Counts of pairs of an answer and a radius."""
+    made = np.zeros((len(stated), stated.answers * BINS), dtype=np.int64)
+    row = np.flatnonzero(stated.sampled)
+    made[row, stated.answer[row] * BINS + (stated.radius[row] / STEP).astype(np.int64)] = 1
+    return made
 
 
 def dense(joint):

@@ -14,7 +14,7 @@ from dualrs.errors import BadSetting, TooFewVotes, UnusableVotes
 from dualrs.policy import Hopes
 from dualrs.schemes import NAMES, ORACLE, AcesVotes, CascadeVotes, DualVotes, TwoStage, rule
 from dualrs.schemes.cascade import Stages
-from dualrs.votes import SamplingPlan, Tally, Votes
+from dualrs.votes import BINS, SamplingPlan, Tally, Votes
 
 SOURCE = Path(__file__).parents[2] / "src"
 SEEDS = range(60)  # inputs
@@ -109,10 +109,15 @@ def with_more(tally, scheme, sigma, y, rng):
 
 
 def unanimous(scheme, n):
-    """One input on which every vote of every network is for its first answer, as sure as can be."""
+    """One input on which every vote of every network is for its first answer, as sure as can be.
+
+    A router without noise names the last candidate, so that votes count.
+    """
     plan, tally = SamplingPlan(1, n), Tally()
     for stream, answers in scheme.streams.items():
         sure = len(getattr(scheme, "confidences", ())) if stream.stage == "class" else 0
+        if stream.sigma == 0 and answers >= BINS:
+            sure = BINS - 1 if stream.stage == "class" else answers - 1
         tally.put(stream, 0, plan.steps_of(stream)[-1] * np.eye(answers, dtype=np.int64)[sure])
     return scheme.gather([tally], plan)
 
@@ -123,6 +128,8 @@ def test_too_few_votes_are_refused_exactly_where_unanimous_votes_certify_nothing
     """Two candidates, where every rule asks least. The refusal says how many votes to take, and those suffice."""
     if rule_.parameter not in (None, *scheme.sigmas[:2]) and rule_.reads is not AcesVotes:
         pytest.skip("a sigma that is not among two candidates")
+    if rule_.name == "stated":
+        pytest.skip("it needs no votes")
     two = replace(scheme, sigmas=scheme.sigmas[:2])
     found, enough = two.rule(rule_.name), None
     for n in range(1, 30):

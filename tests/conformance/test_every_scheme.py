@@ -303,7 +303,7 @@ def own_rules(kind):
 
 def holding_down(why, kind):
     """The class that a cascade names besides its own: the one with most votes where the radius is limited."""
-    if kind != "cascade":
+    if kind not in ("cascade", "backed") or not (why.certificate.rival or why.certificate.sigma_c):
         return set()
     limiting = why.certificate.rival or why.certificate.sigma_c
     counts = why.seen.experts[why.scheme.sigmas.index(limiting)][: why.scheme.classes].copy()
@@ -342,7 +342,9 @@ def test_view_is_of_as_many_inputs_as_there_are_votes(kind):
     assert len(view.experts) == len(scheme.sigmas)
     assert [expert.sigma for expert in view.experts] == list(scheme.sigmas)
     assert view.chosen.shape == view.selected.shape == (len(SEEDS),)
-    assert ((view.chosen >= 0) & (view.chosen < len(scheme.sigmas))).all()
+    by_core = view.chosen < 0
+    assert not by_core.any() or (view.core[by_core] == view.selected[by_core]).all()
+    assert (view.chosen < len(scheme.sigmas)).all()
     assert ((view.selected >= 0) & (view.selected < scheme.classes)).all()
     assert (view.router is None) == (scheme.route_names == ()) == (scheme.router_sigma is None)
     if view.router is not None:

@@ -17,7 +17,7 @@ from dualrs.errors import BadRecipe
 from dualrs.models.reference import Reference
 from dualrs.pipeline.networks import Networks
 from dualrs.references import find, resolve
-from dualrs.smoothed import Aces, Backed, Cascade, DualSmoothed, Mixed, Pool, RouterAlone, Smoothed, SmoothedModel
+from dualrs.smoothed import Ace, Aces, Backed, Cascade, DualSmoothed, Mixed, Pool, RouterAlone, Smoothed, SmoothedModel
 from dualrs.training.methods import Method, choose
 from dualrs.training.noise import Levels, OneOf
 from dualrs.training.own_loss import OwnLoss
@@ -37,7 +37,8 @@ def build_model(recipe: Recipe, folder: Path | None = None, networks: Networks |
     elif spec.router is None:
         kind = schemes.Cascade.name if spec.core is None else schemes.Backed.name
     else:
-        kind = schemes.Dual.name if spec.core is None and spec.sigma_e else schemes.Mixed.name
+        kind = schemes.Dual.name if spec.core is None else schemes.Mixed.name
+        kind = kind if spec.sigma_e else schemes.Ace.name
     return _smoothed(kind, spec.model_dump(), networks or Networks(folder), recipe.engine.model_dump())
 
 
@@ -70,9 +71,10 @@ def _smoothed(kind: str, given: Mapping[str, Any], networks: Networks, engine: M
         case schemes.Backed.name:
             return Backed(classifier, network("core"), sigmas, confidences=given["confidences"], **engine)
         case schemes.Mixed.name:
-            cored = given.get("core") is not None or 0.0 in given.get("candidates", ())
-            core = network("core") if cored else None
-            return Mixed(network("router"), classifier, sigmas, given["sigma_e"], core=core, **engine)
+            return Mixed(network("router"), classifier, network("core"), sigmas, given["sigma_e"], **engine)
+        case schemes.Ace.name:
+            core = network("core") if given.get("core") is not None or given.get("cores") else None
+            return Ace(network("router"), classifier, sigmas, core=core, **engine)
         case schemes.Dual.name:
             told = given["confidences"]
             return DualSmoothed(network("router"), classifier, sigmas, given["sigma_e"], confidences=told, **engine)

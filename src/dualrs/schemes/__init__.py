@@ -7,6 +7,7 @@ from typing import Any
 from dualrs.certificates import Rule
 from dualrs.errors import BadSetting
 from dualrs.policy import POLICY, read_target
+from dualrs.schemes.ace import ACE_RULE, Ace
 from dualrs.schemes.aces import Aces, AcesVotes, aces_rule
 from dualrs.schemes.assigned import Assigned
 from dualrs.schemes.backed import Backed
@@ -15,7 +16,7 @@ from dualrs.schemes.dual import RULES, Dual, DualVotes, TwoStage, two_stage_rule
 from dualrs.schemes.form import CASCADE, Form
 from dualrs.schemes.labels import Labels
 from dualrs.schemes.lesson import Lesson
-from dualrs.schemes.mixed import ACE_RULE, Mixed
+from dualrs.schemes.mixed import Mixed, MixedVotes
 from dualrs.schemes.scheme import ALL, COHEN, NEEDED, ORACLE, Scheme, Seen, View, unknown
 from dualrs.schemes.several import CONFIDENCES, Several
 from dualrs.schemes.single import Single
@@ -28,6 +29,7 @@ __all__ = [
     "ORACLE",
     "POLICY",
     "SCHEMES",
+    "Ace",
     "Aces",
     "AcesVotes",
     "Assigned",
@@ -40,6 +42,7 @@ __all__ = [
     "Labels",
     "Lesson",
     "Mixed",
+    "MixedVotes",
     "Scheme",
     "Seen",
     "Several",
@@ -52,7 +55,7 @@ __all__ = [
 ]
 
 SCHEMES: dict[str, type[Scheme[Any]]] = {
-    kind.name: kind for kind in (Single, Dual, Cascade, Aces, Mixed, Backed, Labels, Assigned)
+    kind.name: kind for kind in (Single, Dual, Cascade, Aces, Ace, Mixed, Backed, Labels, Assigned)
 }
 # Rules under which a run may be certified, but for those with parameters.
 NAMES = (COHEN.name, *RULES, ACE_RULE.name, CASCADE, MULTISCALE_RULE.name)

@@ -18,6 +18,15 @@ from dualrs.votes import BINS, PLAIN, SamplingPlan, Stage, Stated, Stream, Tally
 
 @final
 @dataclass(frozen=True)
+class BackedVotes(CascadeVotes):
+    """Votes of a cascade, and what its last stage states."""
+
+    whose: ClassVar[str] = "several sigmas and a network without noise"
+    how: ClassVar[str] = "run `dualrs certify --core` with --sigmas and no router into another ledger"
+
+
+@final
+@dataclass(frozen=True)
 class Backed(Cascade):
     """Several sigmas, the noisiest stage that is sure answers; where none is, a network without noise does."""
 
@@ -32,7 +41,7 @@ class Backed(Cascade):
     def gather(self, tallies: Sequence[Tally], plan: SamplingPlan) -> CascadeVotes:
         """The class votes, sigma by sigma, and last what the network without noise states."""
         stated = gather_stated(tallies, Stage.CLASS, self.classes, plan)
-        return CascadeVotes(self.gather_experts(tallies, plan), stated)
+        return BackedVotes(self.gather_experts(tallies, plan), stated)
 
     def view(self, votes: CascadeVotes) -> View:
         """The smoothed stages as those of a cascade by itself."""
@@ -44,13 +53,13 @@ class Backed(Cascade):
         """Rule `cascade` in any form that fits the smoothed stages."""
         if name in MULTISCALES:
             raise BadSetting(f"rule {name} knows no stage without noise; use {CASCADE} or cascade-0.4 (votes may pass)")
-        return super()._own_rule(name)
+        return replace(super()._own_rule(name), reads=BackedVotes)
 
     def rule(self, name: str) -> Rule[CascadeVotes]:
         """A rule of cascades, `multiscale` over the smoothed stages, or one stage alone."""
         if name == STATED:
-            return stated_rule(CascadeVotes, _stated)
-        return super().rule(name)
+            return replace(stated_rule(CascadeVotes, _stated), reads=BackedVotes)
+        return replace(super().rule(name), reads=BackedVotes)
 
     def derivable(self, own: str) -> list[str]:
         """Those of a cascade, and the network without noise alone."""

@@ -6,7 +6,7 @@ Rule `cascade` is ours, `multiscale` that of Jeong and Shin 2023 for the same pr
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any, ClassVar, Generic, final
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,6 @@ class Stages(Generic[Evidence]):
         return [] if self.stated is None else [self.stated]
 
 
-@final
 @dataclass(frozen=True)
 class CascadeVotes(Stages[Votes]):
     """Votes of a classifier, or of an expert each, at several sigmas, for the same inputs."""

@@ -1,13 +1,12 @@
-"""Mixed: a router and experts of which some see no noise and state their radius instead.
+"""Mixed: a smoothed router whose first candidate is a network without noise, which states a radius of its own.
 
-With a smoothed router, an expert without noise (the core) stands beside smoothed ones: what the paper calls
-deterministic experts. With a router without noise (sigma_e 0) this is ACE (Mueller et al. 2021), whose router is
-certified deterministically, so that the class has all of alpha.
+The others are smoothed at their sigmas. The paper names such deterministic experts as future work.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar, final
+from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +15,11 @@ from dualrs.certificates import Certificate, Certificates, Outcome, Rule
 from dualrs.certificates.certificate import CLASS, Radii
 from dualrs.certificates.rule import concluded
 from dualrs.certificates.selection import candidate_and_class, demand, top
-from dualrs.certificates.two_stage import nosplit
 from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import both_parts, whole
 from dualrs.schemes.aim import Aim, Move, Shares, but
 from dualrs.schemes.dual import COMPARED, TwoStage, two_stage_rule
 from dualrs.schemes.scheme import ORACLE, Scheme, Seen, View, class_estimation, class_limits, sigma_method, undecided
-from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import round_down
 from dualrs.votes import (
     BINS,
@@ -38,22 +35,20 @@ from dualrs.votes import (
     Wanted,
     gather,
     gather_stated,
-    plain,
 )
 
-ACE, STATED = "ace", "stated"
+STATED = "stated"
 WITHOUT_NOISE = "the network without noise"
 
 V = TypeVar("V")
 
 
-@final
 @dataclass(frozen=True)
 class MixedVotes(TwoStage[Votes | Stated]):
     """Votes of a router and of each candidate's expert, or what one of them states that sees no noise."""
 
-    whose: ClassVar[str] = "a router and experts of which some see no noise"
-    how: ClassVar[str] = "run `dualrs certify --core` with a router, or with --sigma-e 0, into another ledger"
+    whose: ClassVar[str] = "a router and experts, one without noise"
+    how: ClassVar[str] = "run `dualrs certify --core` with a router and --sigmas into another ledger"
 
     def __post_init__(self) -> None:
         if self.router.answers != len(self.experts):
@@ -62,7 +57,7 @@ class MixedVotes(TwoStage[Votes | Stated]):
             raise UnusableVotes("router and experts must have votes for the same inputs and classes")
 
 
-def _drawn(votes: MixedVotes, found: Certificates, alpha: float) -> NDArray[np.int64]:
+def drawn_by_two(votes: MixedVotes, found: Certificates, alpha: float) -> NDArray[np.int64]:
     """The router, and the expert that answers; a network without noise is asked once."""
     stage = votes.router.plan.n0 + votes.router.plan.n
     router = 1 if isinstance(votes.router, Stated) else stage
@@ -75,21 +70,17 @@ def _drawn_fused(rule: Rule[MixedVotes]) -> Callable[[MixedVotes, Certificates, 
     def drawn(votes: MixedVotes, found: Certificates, alpha: float) -> NDArray[np.int64]:
         assert rule.helpful is not None, "it is a rule that reads others"
         chosen = top(votes.router)
-        alone = MixedVotes(votes.router, tuple(e.kept(chosen == i) for i, e in enumerate(votes.experts)))
+        alone = replace(votes, experts=tuple(e.kept(chosen == i) for i, e in enumerate(votes.experts)))
         each = np.array([[1 if isinstance(e, Stated) else votes.router.plan.n] for e in votes.experts])
-        return np.asarray(_drawn(votes, found, alpha) + (each * rule.helpful(alone, alpha)).sum(axis=0))
+        return np.asarray(drawn_by_two(votes, found, alpha) + (each * rule.helpful(alone, alpha)).sum(axis=0))
 
     return drawn
 
 
-ACE_RULE: Rule[MixedVotes] = Rule(
-    ACE,
-    "ACE, router certified without noise (Mueller et al.)",
-    MixedVotes,
-    concluded(nosplit),
-    lambda alpha: ErrorBudget(alpha).nosplit().classifier,
-    _drawn,
-)
+def mixed(rule: Rule[Any], reads: type[MixedVotes]) -> Rule[MixedVotes]:
+    """A rule for two stages on votes of which some are stated; without an adaptive form."""
+    found = rule.through(reads, lambda votes: votes)
+    return replace(found, drawn=drawn_by_two if found.helpful is None else _drawn_fused(found))
 
 
 def stated_rule(reads: type[V], part: Callable[[V], Stated]) -> Rule[V]:
@@ -104,43 +95,34 @@ def stated_rule(reads: type[V], part: Callable[[V], Stated]) -> Rule[V]:
     def once(votes: V, found: Certificates, alpha: float) -> NDArray[np.int64]:
         return np.ones(len(found), dtype=np.int64)
 
-    return Rule(STATED, f"{WITHOUT_NOISE} alone", reads, concluded(radii), lambda alpha: alpha, once)
+    return Rule(STATED, f"{WITHOUT_NOISE} alone", reads, concluded(radii), lambda alpha: 1.0, once)  # it needs no votes
 
 
-@final
 @dataclass(frozen=True)
-class Mixed(Scheme[MixedVotes]):
-    """Candidates in the order of the router's answers, 0 for the network without noise, and the router's sigma_e.
+class Routed(Scheme[MixedVotes]):
+    """What kinds with a router have in common in which some network sees no noise."""
 
-    ``sigmas`` are those of the candidates that are smoothed; at sigma_e 0 the router sees no noise.
-    """
-
-    candidates: tuple[float, ...] = ()
-    sigma_e: float = 0.0
-
-    name: ClassVar[str] = "mixed"
+    reads: ClassVar[type[MixedVotes]] = MixedVotes
+    compared: ClassVar[tuple[str, ...]]  # rules that `compare` shows unasked
     predict_n0: ClassVar[int] = 100
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if tuple(c for c in self.candidates if c) != self.sigmas or self.candidates.count(0.0) > 1:
-            raise BadSetting(f"candidates are the sigmas {self.sigmas}, and at most one 0; got {self.candidates}")
-        if len(self.candidates) < 2:
-            raise BadSetting("a router needs at least two candidates")
+    @property
+    @abstractmethod
+    def candidates(self) -> tuple[float, ...]:
+        """In the order of the router's answers; 0 is the network without noise."""
 
     @property
-    def _smoothed_router(self) -> bool:
-        return self.sigma_e > 0
+    @abstractmethod
+    def _router(self) -> tuple[list[Stream], int]:
+        """The streams of the router, the first of which chooses, and how many answers name the same candidate."""
 
     # Votes
 
     @property
     def streams(self) -> dict[Stream, int]:
         """The router's votes and class votes, or one of each where there is no noise."""
-        if self._smoothed_router:
-            found = dict.fromkeys(both_parts(Stage.ROUTER, self.sigma_e), len(self.candidates))
-        else:
-            found = {plain(Stage.ROUTER): len(self.candidates) * BINS}
+        router, per_candidate = self._router
+        found = dict.fromkeys(router, len(self.candidates) * per_candidate)
         for sigma in self.sigmas:
             found |= dict.fromkeys(both_parts(Stage.CLASS, sigma), self.classes)
         return found | ({PLAIN: self.classes * BINS} if 0.0 in self.candidates else {})
@@ -153,8 +135,8 @@ class Mixed(Scheme[MixedVotes]):
                 return gather(tallies, stage, sigma, answers, plan)
             return gather_stated(tallies, stage, answers, plan)
 
-        router = part(Stage.ROUTER, self.sigma_e, len(self.candidates))
-        return MixedVotes(router, tuple(part(Stage.CLASS, c, self.classes) for c in self.candidates))
+        router = part(Stage.ROUTER, self._router[0][0].sigma, len(self.candidates))
+        return self.reads(router, tuple(part(Stage.CLASS, c, self.classes) for c in self.candidates))
 
     def view(self, votes: MixedVotes) -> View:
         """The expert that the router selects, negative where that is the network without noise."""
@@ -172,11 +154,11 @@ class Mixed(Scheme[MixedVotes]):
 
     def needed(self, tally: Tally, plan: SamplingPlan, rule: Rule[MixedVotes], alpha: float) -> Wanted:
         """The router, the expert that it selects, and rivals that could raise the radius."""
-        selection, *estimation = both_parts(Stage.ROUTER, self.sigma_e) if self.sigma_e else [plain(Stage.ROUTER)]
+        (selection, *estimation), per_candidate = self._router
         asked = whole(plan, [selection])
         yield dict(asked)
         counts: Counts = tally.total(selection, self.streams[selection])
-        chosen = self.candidates[int(counts.argmax()) // (1 if self._smoothed_router else BINS)]
+        chosen = self.candidates[int(counts.argmax()) // per_candidate]
         following = whole(plan, [*estimation, *(both_parts(Stage.CLASS, chosen) if chosen else [PLAIN])])
         asked |= following
         yield following
@@ -188,25 +170,10 @@ class Mixed(Scheme[MixedVotes]):
 
     # Rules
 
-    def _own_rule(self, name: str | None) -> Rule[MixedVotes]:
-        """With a smoothed router those of two stages, `fusion` by default; else `ace` or `fusion`."""
-        default = "fusion" if self._smoothed_router else ACE
-        if (name or default) == ACE:
-            found = None if self._smoothed_router else ACE_RULE
-        else:
-            of_dual = two_stage_rule(name or default)
-            fits = of_dual is not None and (self._smoothed_router or of_dual.helpful is not None)
-            found = of_dual.through(MixedVotes, lambda votes: votes) if of_dual and fits else None  # type: ignore
-        if found is None:
-            known = "paper, nosplit or fusion" if self._smoothed_router else f"{ACE} or fusion: it spends no alpha"
-            kind = "a smoothed router" if self._smoothed_router else "a router without noise"
-            raise BadSetting(f"rule {name} does not fit {kind}; use {known}")
-        return replace(found, drawn=_drawn if found.helpful is None else _drawn_fused(found))
-
     def rule(self, name: str) -> Rule[MixedVotes]:
         """One of its rules, one sigma alone, or what the network without noise states."""
         if name == STATED and 0.0 in self.candidates:
-            return stated_rule(MixedVotes, self._core)
+            return stated_rule(self.reads, self._core)
         if name in map(sigma_method, self.sigmas):
             return super().rule(name)
         return self.own_rule(name)
@@ -214,8 +181,7 @@ class Mixed(Scheme[MixedVotes]):
     def derivable(self, own: str) -> list[str]:
         """Each sigma alone, the network without noise alone, the rules, and what a label could tell."""
         alone = [*map(sigma_method, sorted(self.sigmas)), *([STATED] if 0.0 in self.candidates else [])]
-        rules = COMPARED if self._smoothed_router else (ACE, "fusion")
-        return [*alone, *dict.fromkeys((*rules, own)), ORACLE]
+        return [*alone, *dict.fromkeys((*self.compared, own)), ORACLE]
 
     def predict_policy(self, plan: SamplingPlan, rule: Rule[MixedVotes], alpha: float) -> Policy:
         """What a certificate needs."""
@@ -224,8 +190,10 @@ class Mixed(Scheme[MixedVotes]):
     def aims(self, rule: Rule[MixedVotes], claim: Certificate, shares: Shares) -> list[Aim]:
         """Another class under the chosen candidate, or a routing to another one with another class there."""
         found = []
+        stream, per_candidate = self._router[0][0], self._router[1]
         for number, candidate in enumerate(self.candidates):
-            routed = Move(Stage.ROUTER, self.sigma_e, (number,) if self._smoothed_router else pairs([number]))
+            naming = range(number * per_candidate, (number + 1) * per_candidate)
+            routed = Move(Stage.ROUTER, stream.sigma, tuple(naming))
             others = but(claim.prediction, self.classes)
             classified = Move(Stage.CLASS, candidate, others if candidate else pairs(others))
             chosen = candidate == claim.sigma_c
@@ -235,16 +203,6 @@ class Mixed(Scheme[MixedVotes]):
         return found
 
     # Words
-
-    @property
-    def route_names(self) -> tuple[str, ...]:
-        """The candidates."""
-        return tuple(f"sigma {c:g}" if c else "no noise" for c in self.candidates)
-
-    @property
-    def router_sigma(self) -> float | None:
-        """Of a smoothed router."""
-        return self.sigma_e or None
 
     def _named(self, candidate: float) -> str:
         return f"sigma {candidate:g}" if candidate else WITHOUT_NOISE
@@ -274,6 +232,44 @@ class Mixed(Scheme[MixedVotes]):
         if certificate.limited_by == CLASS:
             return f"{class_limits(said, certificate)} A change of the routing does no harm up to {beyond}."
         return f"The routing limits it: {routed}; beyond {beyond} it might answer {rival}. Yet {holds}."
+
+
+@final
+@dataclass(frozen=True)
+class Mixed(Routed):
+    """A smoothed router at sigma_e, and as candidates a network without noise first, then ``sigmas``."""
+
+    sigma_e: float = 0.0
+
+    name: ClassVar[str] = "mixed"
+    compared: ClassVar[tuple[str, ...]] = COMPARED
+
+    @property
+    def candidates(self) -> tuple[float, ...]:
+        """The network without noise, and the sigmas."""
+        return (0.0, *self.sigmas)
+
+    @property
+    def _router(self) -> tuple[list[Stream], int]:
+        """Votes at sigma_e."""
+        return both_parts(Stage.ROUTER, self.sigma_e), 1
+
+    def _own_rule(self, name: str | None) -> Rule[MixedVotes]:
+        """A rule for two stages, `fusion` by default."""
+        found = two_stage_rule(name or "fusion")
+        if found is None:
+            raise BadSetting(f"rule {name} does not fit a smoothed router; use paper, nosplit or fusion")
+        return mixed(found, self.reads)
+
+    @property
+    def route_names(self) -> tuple[str, ...]:
+        """The candidates."""
+        return tuple(f"sigma {c:g}" if c else "no noise" for c in self.candidates)
+
+    @property
+    def router_sigma(self) -> float:
+        """Of the router."""
+        return self.sigma_e
 
 
 def pairs(answers: Sequence[int]) -> tuple[int, ...]:

@@ -5,9 +5,10 @@ Enters: modules, images. Leaves: votes, certificates and predictions.
 
 from dualrs.smoothed.kinds import Aces, Cascade, DualSmoothed, Pool, RouterAlone, Smoothed, answering
 from dualrs.smoothed.model import SmoothedModel, certify_dataset
-from dualrs.smoothed.stated import Backed, Mixed
+from dualrs.smoothed.stated import Ace, Backed, Mixed
 
 __all__ = [
+    "Ace",
     "Aces",
     "Backed",
     "Cascade",

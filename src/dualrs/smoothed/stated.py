@@ -6,10 +6,10 @@ from typing import Unpack, final
 from torch import nn
 
 from dualrs import schemes
+from dualrs.errors import BadSetting
 from dualrs.models.noisy import NoisyModel
 from dualrs.models.stated import StatedBins, stating
 from dualrs.sampling.machine import EngineSettings
-from dualrs.sampling.work import Slot
 from dualrs.smoothed.kinds import check_sigma_e, class_slots, experts_at, router_for
 from dualrs.smoothed.model import SmoothedModel
 from dualrs.smoothed.shared import Experts
@@ -25,11 +25,39 @@ def _asked(network: nn.Module, role: str, expected: int | None = None) -> NoisyM
 
 @final
 class Mixed(SmoothedModel):
-    """A router picks for each input one of ``sigmas``, or the ``core`` network, which sees no noise.
+    """A router smoothed at ``sigma_e`` picks for each input the ``core`` network, which sees no noise, or a sigma.
 
-    The core states a radius of its own (see `dualrs.models.stated`). With one, the router's first logit is for the
-    core, and the others are in the order of ``sigmas``. At ``sigma_e`` 0 the router sees no noise either, and states
-    how far its choice stands: ACE (Mueller et al. 2021), where the class has all of alpha.
+    The core states a radius of its own (see `dualrs.models.stated`). The router's first logit is for the core, the
+    others are in the order of ``sigmas``.
+    """
+
+    def __init__(
+        self,
+        router: nn.Module,
+        classifier: Experts,
+        core: nn.Module,
+        sigmas: Sequence[float],
+        sigma_e: float,
+        *,
+        share: bool = True,
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        smoothed, self.experts = experts_at(classifier, sigmas)
+        candidates = (0.0, *smoothed)
+        self.sigma_e = check_sigma_e(sigma_e, candidates)
+        self.router = router_for(router, candidates, self.sigma_e)
+        self.core = _asked(core, _CORE)
+        models = {(Stage.ROUTER, self.sigma_e): self.router} | class_slots(self.experts)
+        models[PLAIN.stage, PLAIN.sigma] = self.core
+        super().__init__(schemes.Mixed(smoothed, sigma_e=self.sigma_e), models, share=share, **engine)
+
+
+@final
+class Ace(SmoothedModel):
+    """A router that sees no noise, and states how far its choice stands, picks one of ``sigmas`` for each input.
+
+    Mueller et al. 2021. The class has all of alpha. With a ``core`` network, which sees no noise either, the router's
+    first logit is for the core, and the others are in the order of ``sigmas``.
     """
 
     def __init__(
@@ -37,28 +65,20 @@ class Mixed(SmoothedModel):
         router: nn.Module,
         classifier: Experts,
         sigmas: Sequence[float],
-        sigma_e: float = 0.0,
         *,
         core: nn.Module | None = None,
-        share: bool = True,
         **engine: Unpack[EngineSettings],
     ) -> None:
         smoothed, self.experts = experts_at(classifier, sigmas)
-        candidates = smoothed if core is None else (0.0, *smoothed)
-        models: dict[Slot, NoisyModel] = {}
-        if sigma_e:
-            check_sigma_e(sigma_e, candidates)
-            self.router = router_for(router, candidates, sigma_e)
-            models[Stage.ROUTER, sigma_e] = self.router
-        else:
-            self.router = _asked(router, "router", len(candidates))
-            models[Stage.ROUTER, plain(Stage.ROUTER).sigma] = self.router
-        models |= class_slots(self.experts)
+        kind = schemes.Ace(smoothed, cores=float(core is not None))
+        if len(kind.candidates) < 2:
+            raise BadSetting("a router needs at least two candidates: sigmas, or a sigma and a core network")
+        self.router = _asked(router, "router", len(kind.candidates))
+        at_router = plain(Stage.ROUTER)
+        models = {(at_router.stage, at_router.sigma): self.router} | class_slots(self.experts)
         if core is not None:
-            self.core = _asked(core, _CORE)
-            models[PLAIN.stage, PLAIN.sigma] = self.core
-        kind = schemes.Mixed(smoothed, candidates=candidates, sigma_e=sigma_e)
-        super().__init__(kind, models, share=share and sigma_e > 0, **engine)
+            models[PLAIN.stage, PLAIN.sigma] = _asked(core, _CORE)
+        super().__init__(kind, models, share=False, **engine)
 
 
 @final
