@@ -10,14 +10,16 @@ al. 2023 (SLL), where a positive scale of the inner units was moved through the 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dualrs.errors import BadImage
+from dualrs.errors import BadImage, BadSetting
 from dualrs.models.noisy import fingerprint
 from dualrs.models.norms import norm_bound, rounding
 from dualrs.models.stated import LEVELS, Statement
@@ -181,3 +183,40 @@ def verify(network: LipschitzNet) -> Verified:
     least = torch.finfo(torch.float64).tiny  # of two equal rows
     steepness = lipschitz * slack * gaps + least
     return Verified(fingerprint(network), Weights(stages, head, bias), lipschitz * slack, steepness, error * slack)
+
+
+class MarginBins(nn.Module):
+    """A router over sigmas that needs no training: it answers how many of some thresholds a stated radius exceeds.
+
+    Where a 1-Lipschitz network has a large margin, a large radius is to be had, and noise for it is worth while.
+    """
+
+    def __init__(self, network: LipschitzNet, thresholds: Sequence[float]) -> None:
+        super().__init__()
+        if not thresholds or any(b <= a for a, b in pairwise((0.0, *thresholds))):
+            raise BadSetting(f"thresholds of a radius must be positive and rising, got {list(thresholds)}")
+        self.network = network
+        self.register_buffer("thresholds", torch.tensor(thresholds, dtype=torch.float64))
+        self.training = network.training
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits, shape (batch, thresholds + 1), continuous in the margin: sums of what it exceeds thresholds by."""
+        top = self.network(images).topk(2, dim=1).values
+        margin = (top[:, :1] - top[:, 1:]) / math.sqrt(2)
+        exceeded = (margin - self.thresholds.to(margin)).cumsum(dim=1)
+        return torch.cat([torch.zeros_like(margin), exceeded], dim=1)
+
+    @torch.no_grad()
+    def state(self, pixels: Tensor) -> Statement:
+        """The number of thresholds exceeded, and how far the stated radius is from the nearest of them.
+
+        Guarantee: as `States.state`. In real numbers the radius of the network is a maximum over y of minima over j of
+        1-Lipschitz functions, so it changes by at most the distance; what is computed is off by ``off`` at most, here
+        and at the other image.
+        """
+        radius, found = self.network.state(pixels).radius, self.network.verified()
+        steep = found.steepness[~torch.eye(len(found.steepness), dtype=torch.bool)]
+        off = 8 * found.error / steep.min() + rounding(8) * radius
+        away = radius[:, None] - self.thresholds.cpu()  # type: ignore[operator]
+        stands = (away.abs().amin(dim=1) - 2 * off - rounding(8)).clamp_min(0)
+        return Statement((away > 0).sum(dim=1), stands, len(self.thresholds) + 1)  # type: ignore[arg-type]
