@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 ROUNDING = 2.0**-53  # of one operation in float64
-_STEPS = 30  # towards the best weights of the Schur test; any positive weights are sound
+_STEPS = 300  # towards the best weights of the Schur test; any positive weights are sound
 
 
 def rounding(terms: int) -> float:
