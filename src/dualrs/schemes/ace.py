@@ -3,7 +3,7 @@
 Mueller et al. 2021 certify the router so. As that spends nothing, the class has all of alpha.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 from dualrs.certificates import Rule
@@ -67,4 +67,6 @@ class Ace(Routed):
             raise BadSetting(
                 f"rule {name} does not fit a router without noise, which spends no alpha; use ace or fusion"
             )
-        return mixed(found, self.reads)
+        made = mixed(found, self.reads)
+        # The router needs no votes, and a pair of bounds, at alpha/2 each, what two candidates do.
+        return replace(made, strictest_level=ACE_RULE.strictest_level) if found.name == "fusion" else made
