@@ -32,7 +32,7 @@ data_option, schedule_option, objective_option, engine_option = (
     partial(Option, rich_help_panel=panel) for panel in (DATA, "Training", "Objective", ENGINE)
 )
 ARGS_OF_DENOISER, ARGS_OF_CLASSIFIER = '{"width": 32}', '{"widths": [24, 48, 96]}'
-_NETWORK = "lean-resnet, resnet20, resnet56, resnet110 or resnet50; or your own, as net.py:make."
+_NETWORK = "lean-resnet, resnet20, resnet56, resnet110, resnet50 or lipschitz; or your own, net.py:make."
 _DENOISER = "The denoiser in front of it, kept as it is: zoo:NAME, PATH.safetensors, ... (see `dualrs models`)."
 _SEED = "Seed of the weights, the order and the noise."
 _DTYPE = "float32 or bfloat16; by default whichever the device computes faster."

@@ -30,63 +30,6 @@ from dualrs.cli.sets import Only, spread_out
 
 train_app = Typer(no_args_is_help=True, help="Train networks: a denoiser, a classifier, a router.")
 
-# Options by their group in the help.
-_data, _schedule, _objective, _engine = (
-    partial(Option, rich_help_panel=panel) for panel in (DATA, "Training", "Objective", ENGINE)
-)
-ARGS_OF_DENOISER, ARGS_OF_CLASSIFIER = '{"width": 32}', '{"widths": [24, 48, 96]}'
-Out = Annotated[
-    Path, Argument(help="Where the weights go, NAME.safetensors; the card goes beside them.", show_default=False)
-]
-Data = Annotated[str, _data(help="Training images: cifar10:train, folder:PATH, hub:NAME:SPLIT or module:attribute.")]
-Test = Annotated[str, _data(help="Images to measure the result on.")]
-Denoiser = Annotated[
-    str | None,
-    Option(help="The denoiser in front of it, kept as it is: zoo:NAME, PATH.safetensors, ... (see `dualrs models`)."),
-]
-Network = Annotated[
-    str, _schedule(help="lean-resnet, resnet20, resnet56, resnet110, resnet50 or lipschitz; or your own, net.py:make.")
-]
-NetworkArgs = Annotated[str, _schedule(help=f"Arguments of the network as JSON, such as '{ARGS_OF_CLASSIFIER}'.")]
-Shape = Annotated[DataOptions, Only("resize", "crop")]
-
-
-@dataclass(frozen=True)
-class Course:
-    """How a network is trained, and where."""
-
-    epochs: Annotated[int, _schedule()] = 15
-    batch_size: Annotated[int, _schedule()] = 128
-    rate: Annotated[float, _schedule(help="Highest learning rate of AdamW.")] = 2e-3
-    weight_decay: Annotated[float, _schedule()] = 0.01
-    halve_every: Annotated[
-        int,
-        _schedule(
-            help="Epochs after which the rate halves; 0: it rises for a tenth of the time and then falls to nothing."
-        ),
-    ] = 0
-    seed: Annotated[int, _schedule(help="Seed of the weights, the order and the noise.")] = 0
-    device: Annotated[str | None, _engine(help=DEVICE)] = None
-    dtype: Annotated[
-        str | None, _engine(help="float32 or bfloat16; by default whichever the device computes faster.")
-    ] = None
-
-    @contextmanager
-    def training(self, out: Path, images: "TrainingImages", test: "Dataset", levels: "Levels") -> "Iterator[Training]":
-        """A training with its command; a bar shows it as long as it is in use, and then its result is printed."""
-        from dualrs.cli.training_bar import TrainingBar
-        from dualrs.training.base import Training
-        from dualrs.training.loop import Schedule
-
-        schedule = Schedule(self.epochs, self.batch_size, self.rate, self.weight_decay, self.seed, self.halve_every)
-        before = _time_of(out)
-        with TrainingBar(f"training {out.stem}") as bar:
-            yield Training(
-                out, images, test, levels, schedule,
-                recipe=this_command(), device=chosen_device(self.device), dtype=self.dtype, report=bar.update,
-            )  # fmt: skip
-        _show(out, "wrote" if _time_of(out) != before else "this training is done already:")
-
 
 @train_app.command("denoiser")
 @spread_out
