@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dualrs.pipeline.networks import load
     from dualrs.policy import Grid, Tolerance
     from dualrs.sample import Sample
-    from dualrs.smoothed import Aces, Cascade, DualSmoothed, Smoothed, certify_dataset
+    from dualrs.smoothed import Aces, Cascade, DualSmoothed, InputDependent, Smoothed, certify_dataset
 
 # Where each name comes from.
 _HOMES = {
@@ -33,7 +33,7 @@ _HOMES = {
     "pipeline.networks": ("load",),
     "policy": ("Grid", "Tolerance"),
     "sample": ("Sample",),
-    "smoothed": ("Aces", "Cascade", "DualSmoothed", "Smoothed", "certify_dataset"),
+    "smoothed": ("Aces", "Cascade", "DualSmoothed", "InputDependent", "Smoothed", "certify_dataset"),
 }
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "DualrsWarning",
     "Effort",
     "Grid",
+    "InputDependent",
     "Outcome",
     "Prediction",
     "Predictions",

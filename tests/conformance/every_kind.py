@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from dualrs import Aces, Cascade, DualSmoothed, Smoothed
+from dualrs import Aces, Cascade, DualSmoothed, InputDependent, Smoothed
 from dualrs.data.dataset import ArrayDataset
 from dualrs.jobs import assign_dataset, certify_dataset, label_dataset
 from dualrs.policy import Grid, Tolerance
@@ -18,11 +18,15 @@ from dualrs.theory.looks import planned_looks
 from dualrs.votes import BLOCK, Part, Purpose, SamplingPlan, Stage, Tally, Votes
 from small import Small
 
+NEAR = np.random.default_rng(1).integers(0, 256, (4, 1, 6, 6), dtype=np.uint8)
 MODELS = {
     "single": lambda: Smoothed(Small(7), 0.5, batch_size=100),
     "dual": lambda: DualSmoothed(Small(6), Small(7), (0.25, 0.5, 1.0), 1.0, batch_size=100),
     "cascade": lambda: Cascade(Small(7), (0.25, 0.5, 1.0), batch_size=100),
     "aces": lambda: Aces(Small(7), Small(5), 0.5, (0.5, 0.9), batch_size=100),
+    "input-dependent": lambda: InputDependent(
+        Small(7), 0.5, NEAR, k=2, rate=0.2, centre=2.0, levels=20, batch_size=100
+    ),
     "labels": lambda: Pool(Small(7), (0.25, 0.5), batch_size=100),
     "assigned": lambda: RouterAlone(Small(6, answers=2), (0.25, 0.5), 0.5, batch_size=100),
 }

@@ -141,7 +141,9 @@ def verify(
         ),
     ] = None,
     *,
-    networks: Annotated[NetworkOptions, Only("model", "router", "classifier", "expert", "core", "selector")],
+    networks: Annotated[
+        NetworkOptions, Only("model", "router", "classifier", "expert", "core", "selector", "neighbours")
+    ],
     data: Images,
     engine: Annotated[EngineOptions, Only("device")],
 ) -> None:

@@ -90,8 +90,17 @@ class NetworkOptions:
         ),
     ] = None
 
+    neighbours: Annotated[
+        str | None,
+        _network(
+            help="With --sigma: images, named as --data are, usually those of training. Each input has a sigma of its "
+            "own, larger the farther its nearest among them are (Sukenik et al.)."
+        ),
+    ] = None
+
     def section(self) -> dict[str, Any]:
         """The section [model] of a recipe. Paths in a recipe start at the recipe, those given by hand here."""
+        from dualrs.data.sources import anchored_dataset
         from dualrs.models.reference import anchored_network
 
         here = Path.cwd()
@@ -107,6 +116,7 @@ class NetworkOptions:
             "sigma": self.sigma,
             "thresholds": numbers(self.thresholds, "--thresholds"),
             "confidences": numbers(self.confidences, "--confidences"),
+            "neighbours": None if self.neighbours is None else anchored_dataset(self.neighbours, here),
         }
 
 
@@ -177,7 +187,8 @@ class VoteOptions:
         _votes(
             help="cohen (one sigma); cascade, cascade-0.4 (votes below this confidence pass at the noisiest stage), "
             "multiscale (several sigmas, no router); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair "
-            "(with a router); aces-THRESHOLD (a core network). By default the first named, fusion with a router."
+            "(with a router); aces-THRESHOLD (a core network); sukenik (neighbours). By default the first named, "
+            "fusion with a router."
         ),
     ] = None
     adaptive: Annotated[

@@ -104,7 +104,7 @@ def predict(
     *,
     networks: Annotated[
         NetworkOptions,
-        Only("model", "router", "classifier", "expert", "sigmas", "sigma_e", "sigma", "confidences"),
+        Only("model", "router", "classifier", "expert", "sigmas", "sigma_e", "sigma", "confidences", "neighbours"),
     ],
     data: DataOptions,
     votes: Annotated[VoteOptions, Only("alpha", "rule", "seed")],

@@ -123,7 +123,7 @@ def _print(found: "Why", names: "Sequence[str] | None", header: "Header") -> Non
     if seen.router is not None:
         rows = list(zip(scheme.route_names, seen.router.tolist(), strict=True))
         _print_bars(f"votes of the {scheme.router_name}", rows)
-    for sigma, counts in zip(scheme.sigmas, seen.experts, strict=True):
+    for sigma, counts in zip(scheme.sigmas_of(found.certificate), seen.experts, strict=True):
         top = None if counts is None else top_classes(counts, names, scheme.classes)
         _print_bars(f"class votes at sigma {sigma:g}{', chosen' * (sigma == found.certificate.sigma_c)}", top)
     if found.core is not None:
@@ -191,7 +191,7 @@ def _copies(found: "Why", header: "Header", image: "Pixels", smoothed: "Smoothed
     scheme = header.scheme
     shared = scheme.router_sigma if header.noise.endswith(SHARED) else None
     stages = [] if scheme.router_sigma is None else [(Stage.ROUTER, scheme.router_sigma)]
-    stages += [(Stage.CLASS, sigma) for sigma in scheme.sigmas]
+    stages += [(Stage.CLASS, sigma) for sigma in scheme.sigmas_of(found.certificate)]
     source = NoiseSource(scheme.purpose, header.seed, by_name=header.noise.startswith(FIRST_NOISE))  # without torch
     noisy: list[Pixels] = []
     denoised: list[Pixels | None] = []
@@ -206,7 +206,7 @@ def _copies(found: "Why", header: "Header", image: "Pixels", smoothed: "Smoothed
         from dualrs.sampling.auxiliary import votes_of
 
         vote = votes_of(source, found.id, image, drawn, 0, 1)
-        denoised.append(_denoise(smoothed.models[(stage, sigma)].module, levels, sigma, vote))
+        denoised.append(_denoise(smoothed.network(stage, sigma), levels, sigma, vote))
     return Copies(image, noisy, denoised)
 
 

@@ -15,7 +15,7 @@ from dualrs.data.sources import nearest_dataset, open_dataset
 from dualrs.errors import BadRecipe
 from dualrs.pipeline.networks import Networks
 from dualrs.references import find, resolve
-from dualrs.smoothed import Aces, Cascade, DualSmoothed, Pool, RouterAlone, Smoothed, SmoothedModel
+from dualrs.smoothed import Aces, Cascade, DualSmoothed, InputDependent, Pool, RouterAlone, Smoothed, SmoothedModel
 from dualrs.training.own_loss import OwnLoss
 
 
@@ -27,6 +27,8 @@ def build_model(recipe: Recipe, folder: Path | None = None, networks: Networks |
     spec = recipe.model
     if spec.core is not None:
         kind = schemes.Aces.name
+    elif spec.neighbours is not None:
+        kind = schemes.InputDependent.name
     elif spec.sigma is not None:
         kind = schemes.Single.name
     else:
@@ -58,6 +60,12 @@ def _smoothed(kind: str, given: Mapping[str, Any], networks: Networks, engine: M
         case schemes.Aces.name:
             selector = None if given.get("selector") is None else network("selector")
             return Aces(classifier, network("core"), given["sigma"], given["thresholds"], selector=selector, **engine)
+        case schemes.InputDependent.name:
+            if given.get("neighbours") is None:
+                raise BadRecipe("to draw votes of this run again, name its neighbours: --neighbours or --recipe")
+            chosen = {name: given[name] for name in ("k", "rate", "centre") if given.get(name) is not None}
+            near = load_data(given["neighbours"])
+            return InputDependent(classifier, given["sigma"], near, **chosen, **engine)
         case schemes.Cascade.name:
             return Cascade(classifier, sigmas, confidences=given["confidences"], **engine)
         case schemes.Dual.name:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dualrs.certificates import Certificate, Rule
 from dualrs.certificates.aces import CORE
-from dualrs.certificates.certificate import ROUTER
+from dualrs.certificates.certificate import RIVAL, ROUTER, STAGE
 from dualrs.report.diagnostics import compare_sigmas
 from dualrs.schemes import Scheme, Seen
 from dualrs.storage.ledger import Ledger
@@ -72,8 +72,8 @@ class Why:
         claimed, rival = not self.certificate.abstained, self.certificate.rival is not None
         passed = {
             LIMITED_BY_ROUTER: limit == ROUTER,
-            LIMITED_BY_RIVAL: rival and routes,
-            LIMITED_BY_STAGE: rival and not routes,
+            LIMITED_BY_RIVAL: rival and limit.startswith(RIVAL),
+            LIMITED_BY_STAGE: rival and limit.startswith(STAGE),
             BY_CORE: limit == CORE,
             ABSTAINED: not claimed,
             MISROUTED: routes and self.best is not None and self.best != self.certificate.sigma_c,
@@ -96,7 +96,7 @@ class Why:
         """The radii behind the certificate by name, none below zero; then those of ``fixed``."""
         found = {"certified": self.certificate.radius, "class": max(self.certificate.r_c, 0.0)}
         if np.isfinite(self.certificate.r_sigma):
-            found["stages before" if self.seen.router is None else "routing"] = max(self.certificate.r_sigma, 0.0)
+            found[self.scheme.before_class] = max(self.certificate.r_sigma, 0.0)
         for sigma, radius in zip(self.scheme.sigmas, self.fixed or (), strict=False):
             found[f"sigma {sigma:g} alone" if self.label is None else f"label at sigma {sigma:g}"] = radius
         return found

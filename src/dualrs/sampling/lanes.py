@@ -13,7 +13,7 @@ import numpy as np
 from torch import nn
 
 from dualrs.models.noisy import NoisyModel
-from dualrs.sampling.work import Request
+from dualrs.sampling.work import Request, slot_of
 from dualrs.votes import Counts, Unit
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class Lanes:
         for copies, together in on_same_copies.items():
             sigma = copies.stream.sigma
             together.sort(key=lambda request: (request.member, request.unit.stream))  # in whatever order they come
-            voting = [(self._panel[member], (unit.stream.stage, sigma)) for unit, member in together]
+            panel = [(unit.stream.stage, self._panel[member]) for unit, member in together]
+            voting = [(engine, slot_of(stage, sigma, engine.models)) for stage, engine in panel]
             models = tuple(engine.models[slot] for engine, slot in voting)
             lane = self._lanes.setdefault(tuple(model.key(sigma) for model in models), Lane(models, sigma))
             ballots = [

@@ -160,6 +160,7 @@ class Cascade(Several[CascadeVotes]):
     """Several sigmas, and no router: the noisiest stage that is sure answers."""
 
     name: ClassVar[str] = "cascade"
+    before_class: ClassVar[str] = "stages before"
     predict_n0: ClassVar[int] = 100
 
     @property

@@ -236,12 +236,17 @@ class Scheme(ABC, Generic[V]):
         """What the answers of the router mean; empty without one."""
         return ()
 
+    before_class: ClassVar[str] = "routing"  # what has a radius besides the class
     router_name: ClassVar[str] = "router"  # what the network is called whose answers these are
 
     @property
     def router_sigma(self) -> float | None:
         """Its sigma; None without one."""
         return None
+
+    def sigmas_of(self, certificate: Certificate) -> tuple[float, ...]:
+        """The sigmas of the class votes of one input, in the order of `View.experts`."""
+        return self.sigmas
 
     def contents(self, rule: str) -> str:
         """What a ledger of such a run holds."""

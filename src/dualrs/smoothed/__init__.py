@@ -3,13 +3,14 @@
 Enters: modules, images. Leaves: votes, certificates and predictions.
 """
 
-from dualrs.smoothed.kinds import Aces, Cascade, DualSmoothed, Pool, RouterAlone, Smoothed, answering
+from dualrs.smoothed.kinds import Aces, Cascade, DualSmoothed, InputDependent, Pool, RouterAlone, Smoothed, answering
 from dualrs.smoothed.model import SmoothedModel, certify_dataset
 
 __all__ = [
     "Aces",
     "Cascade",
     "DualSmoothed",
+    "InputDependent",
     "Pool",
     "RouterAlone",
     "Smoothed",

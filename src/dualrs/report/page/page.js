@@ -267,7 +267,7 @@ function open(place) {
         bars(Object.entries(input.methods).map(([name, [class_, r]]) => [name, +r, class_ < 0 ? "abstains" : `${r} ${called(class_)}`, class_ === input.label ? "truth" : ""]), longest)),
       input.router ? votes(run().router, input.router.map((count, k) => [run().routes[k], count]), false) : null,
       input.core ? make("div", { class: "panel" + (input.sigma ? "" : " chosen") }, make("h3", {}, "Core network, without noise"), make("p", {}, input.core)) : null,
-      ...input.votes.map((rows, k) => votes(`Class votes at sigma ${run().sigmas[k]}`, rows, run().sigmas[k] === input.sigma)),
+      ...input.votes.map((rows, k) => votes(`Class votes at sigma ${input.sigmas[k]}`, rows, input.sigmas[k] === input.sigma)),
       ...input.attacks.map(attacked))));
   dialog.onkeydown = (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
