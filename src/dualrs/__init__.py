@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dualrs.pipeline.networks import load
     from dualrs.policy import Grid, Tolerance
     from dualrs.sample import Sample
-    from dualrs.smoothed import Aces, Cascade, DualSmoothed, InputDependent, Smoothed, certify_dataset
+    from dualrs.smoothed import Aces, Ascending, Cascade, DualSmoothed, InputDependent, Smoothed, certify_dataset
 
 # Where each name comes from.
 _HOMES = {
@@ -33,12 +33,13 @@ _HOMES = {
     "pipeline.networks": ("load",),
     "policy": ("Grid", "Tolerance"),
     "sample": ("Sample",),
-    "smoothed": ("Aces", "Cascade", "DualSmoothed", "InputDependent", "Smoothed", "certify_dataset"),
+    "smoothed": ("Aces", "Ascending", "Cascade", "DualSmoothed", "InputDependent", "Smoothed", "certify_dataset"),
 }
 
 __all__ = [
     "ABSTAIN",
     "Aces",
+    "Ascending",
     "Attack",
     "Attacks",
     "Cascade",

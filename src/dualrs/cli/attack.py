@@ -43,7 +43,7 @@ def attack(
     ] = False,
     *,
     networks: Annotated[
-        NetworkOptions, Only("model", "router", "classifier", "expert", "core", "selector", "neighbours")
+        NetworkOptions, Only("model", "router", "classifier", "expert", "core", "selector", "neighbours", "ascent")
     ],
     data: DataOptions,
     engine: Annotated[EngineOptions, Only("device")],

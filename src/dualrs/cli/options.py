@@ -98,6 +98,15 @@ class NetworkOptions:
         ),
     ] = None
 
+    ascent: Annotated[
+        bool,
+        _network(
+            "--ascent",
+            help="With --sigma: from there on, take the sigma that promises each input the largest radius (Alfarra et "
+            "al.). Such radii have no guarantee; see `dualrs memory`.",
+        ),
+    ] = False
+
     def section(self) -> dict[str, Any]:
         """The section [model] of a recipe. Paths in a recipe start at the recipe, those given by hand here."""
         from dualrs.data.sources import anchored_dataset
@@ -116,6 +125,7 @@ class NetworkOptions:
             "sigma": self.sigma,
             "thresholds": numbers(self.thresholds, "--thresholds"),
             "confidences": numbers(self.confidences, "--confidences"),
+            "ascent": self.ascent or None,
             "neighbours": None if self.neighbours is None else anchored_dataset(self.neighbours, here),
         }
 
@@ -187,8 +197,8 @@ class VoteOptions:
         _votes(
             help="cohen (one sigma); cascade, cascade-0.4 (votes below this confidence pass at the noisiest stage), "
             "multiscale (several sigmas, no router); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair "
-            "(with a router); aces-THRESHOLD (a core network); sukenik (neighbours). By default the first named, "
-            "fusion with a router."
+            "(with a router); aces-THRESHOLD (a core network); sukenik (neighbours); alfarra (an ascent). By "
+            "default the first named, fusion with a router."
         ),
     ] = None
     adaptive: Annotated[

@@ -42,7 +42,8 @@ class ModelSection(Section):
     A router with a classifier or experts; a classifier or experts at several sigmas without a router (a cascade); or a
     classifier at one sigma, and beside it a core network, with thresholds of the entropy of the classifier, or of a
     selector, that decide between them (ACES). Beside one sigma, ``neighbours`` are images, named as data are, by the
-    distance to whose ``k`` nearest sigma changes, at a ``rate`` and about a ``centre`` (Sukenik et al.). With several
+    distance to whose ``k`` nearest sigma changes, at a ``rate`` and about a ``centre`` (Sukenik et al.); or sigma is
+    found by an ``ascent``, in ``steps`` at a ``rate`` with so many ``draws`` each (Alfarra et al.). With several
     sigmas, votes tell how sure the classifier was at ``confidences``; left out, a cascade has some, and a model with a
     router none.
     """
@@ -61,6 +62,9 @@ class ModelSection(Section):
     k: int | None = Field(default=None, ge=1)
     rate: float | None = Field(default=None, gt=0)
     centre: float | None = None
+    ascent: bool = False
+    steps: int | None = Field(default=None, ge=1)
+    draws: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _one_or_two_stages(self) -> "ModelSection":
@@ -70,10 +74,17 @@ class ModelSection(Section):
             raise ValueError("thresholds and a selector go with a core network; name one")
         if self.core is not None and (self.router is not None or self.thresholds is None or self.sigma is None):
             raise ValueError("beside a core network, give a classifier, one sigma and thresholds, and no router")
-        if self.neighbours is None and any(v is not None for v in (self.k, self.rate, self.centre)):
-            raise ValueError("k, rate and centre go with neighbours, by whose distance sigma changes; name them")
-        if self.neighbours is not None and (self.sigma is None or self.core is not None):
-            raise ValueError("beside neighbours, give a classifier and one sigma, about which that of each input lies")
+        if self.neighbours is None and (self.k is not None or self.centre is not None):
+            raise ValueError("k and centre go with neighbours, by whose distance sigma changes; name them")
+        if not self.ascent and (self.steps is not None or self.draws is not None):
+            raise ValueError("steps and draws go with ascent = true, by which the sigma of each input is found")
+        own = (self.neighbours is not None) + self.ascent
+        if own == 0 and self.rate is not None:
+            raise ValueError("a rate goes with neighbours or with an ascent")
+        if own == 2 or (own and (self.sigma is None or self.core is not None)):
+            raise ValueError(
+                "for a sigma of each input, give a classifier, one sigma about which they lie, and neighbours or ascent"
+            )
         if self.confidences is not None and self.sigmas is None:
             raise ValueError("confidences go with several sigmas, where votes may pass from stage to stage")
         if self.router is None:

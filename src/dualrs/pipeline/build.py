@@ -15,8 +15,20 @@ from dualrs.data.sources import nearest_dataset, open_dataset
 from dualrs.errors import BadRecipe
 from dualrs.pipeline.networks import Networks
 from dualrs.references import find, resolve
-from dualrs.smoothed import Aces, Cascade, DualSmoothed, InputDependent, Pool, RouterAlone, Smoothed, SmoothedModel
+from dualrs.smoothed import (
+    Aces,
+    Ascending,
+    Cascade,
+    DualSmoothed,
+    InputDependent,
+    Pool,
+    RouterAlone,
+    Smoothed,
+    SmoothedModel,
+)
 from dualrs.training.own_loss import OwnLoss
+
+_OF_EACH_INPUT = ("k", "rate", "centre", "steps", "draws")  # settings of the function that gives an input its sigma
 
 
 def build_model(recipe: Recipe, folder: Path | None = None, networks: Networks | None = None) -> SmoothedModel:
@@ -27,7 +39,7 @@ def build_model(recipe: Recipe, folder: Path | None = None, networks: Networks |
     spec = recipe.model
     if spec.core is not None:
         kind = schemes.Aces.name
-    elif spec.neighbours is not None:
+    elif spec.neighbours is not None or spec.ascent:
         kind = schemes.InputDependent.name
     elif spec.sigma is not None:
         kind = schemes.Single.name
@@ -61,11 +73,14 @@ def _smoothed(kind: str, given: Mapping[str, Any], networks: Networks, engine: M
             selector = None if given.get("selector") is None else network("selector")
             return Aces(classifier, network("core"), given["sigma"], given["thresholds"], selector=selector, **engine)
         case schemes.InputDependent.name:
+            chosen = {name: given[name] for name in _OF_EACH_INPUT if given.get(name) is not None}
+            if given.get("ascent"):
+                return Ascending(classifier, given["sigma"], **chosen, **engine)
             if given.get("neighbours") is None:
-                raise BadRecipe("to draw votes of this run again, name its neighbours: --neighbours or --recipe")
-            chosen = {name: given[name] for name in ("k", "rate", "centre") if given.get(name) is not None}
-            near = load_data(given["neighbours"])
-            return InputDependent(classifier, given["sigma"], near, **chosen, **engine)
+                raise BadRecipe(
+                    "to draw votes of this run again, say what its sigmas go by: --neighbours, --ascent or --recipe"
+                )
+            return InputDependent(classifier, given["sigma"], load_data(given["neighbours"]), **chosen, **engine)
         case schemes.Cascade.name:
             return Cascade(classifier, sigmas, confidences=given["confidences"], **engine)
         case schemes.Dual.name:

@@ -12,7 +12,7 @@ from dualrs.schemes.assigned import Assigned
 from dualrs.schemes.cascade import MULTISCALE_RULE, Cascade, CascadeVotes, cascade_rule
 from dualrs.schemes.dual import RULES, Dual, DualVotes, TwoStage, two_stage_rule
 from dualrs.schemes.form import CASCADE, Form
-from dualrs.schemes.input_dependent import SUKENIK, InputDependent, LevelledVotes
+from dualrs.schemes.input_dependent import BY_LEVEL, InputDependent, LevelledVotes
 from dualrs.schemes.labels import Labels
 from dualrs.schemes.lesson import Lesson
 from dualrs.schemes.scheme import ALL, COHEN, NEEDED, ORACLE, Scheme, Seen, View, unknown
@@ -54,12 +54,12 @@ SCHEMES: dict[str, type[Scheme[Any]]] = {
     kind.name: kind for kind in (Single, Dual, Cascade, Aces, InputDependent, Labels, Assigned)
 }
 # Rules under which a run may be certified, but for those with parameters.
-NAMES = (COHEN.name, *RULES, CASCADE, MULTISCALE_RULE.name, SUKENIK.name)
+NAMES = (COHEN.name, *RULES, CASCADE, MULTISCALE_RULE.name, *BY_LEVEL)
 
 
 def rule(name: str) -> Rule[Any]:
     """Look up a rule of some run: `NAMES`, ``paper-1:4`` for another split, ``cascade-0.4`` or ``aces-0.5``."""
-    plain: dict[str, Rule[Any]] = {COHEN.name: COHEN, SUKENIK.name: SUKENIK}
+    plain: dict[str, Rule[Any]] = {COHEN.name: COHEN, **BY_LEVEL}
     found = plain.get(name) or two_stage_rule(name) or cascade_rule(name) or aces_rule(name)
     if found is None:
         forms = ("paper-A:B for another split", "cascade-CONFIDENCE for votes that pass", "aces-THRESHOLD")

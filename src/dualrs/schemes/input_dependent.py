@@ -1,7 +1,8 @@
 """InputDependent: a sigma for every input, by a function of the image that is asked once and without noise.
 
 Its answer is a level, and each level has a sigma. If the function is known to change no faster than the image moves,
-what is certified is the whole predictor (Sukenik et al. 2022).
+what is certified is the whole predictor (Sukenik et al. 2022). If nothing is known of it, radii have no guarantee
+(Alfarra et al. 2022 without memory).
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrs.certificates import Certificate, Certificates, Outcome, Predictions, Rule, predict
+from dualrs.certificates.certificate import Radii
 from dualrs.certificates.rule import concluded
 from dualrs.certificates.selection import demand, top
 from dualrs.certificates.sukenik import sukenik
@@ -21,7 +23,7 @@ from dualrs.policy import Target, both_parts, whole
 from dualrs.schemes.aim import Aim, Move, Shares, but
 from dualrs.schemes.scheme import NEEDED, Scheme, Seen, View, class_estimation, class_limits, undecided
 from dualrs.theory.budget import ErrorBudget
-from dualrs.theory.radius import round_down
+from dualrs.theory.radius import gaussian_radius, round_down
 from dualrs.votes import Counts, Part, Policy, SamplingPlan, Stage, Stream, Tally, Votes, Wanted, gather
 
 LEVEL = Stream(Stage.ROUTER, Part.SELECTION, 0.0)  # the answer of the function to the input itself
@@ -39,7 +41,7 @@ class LevelledVotes:
     dimensions: int
 
     whose: ClassVar[str] = "one classifier under a sigma for each input"
-    how: ClassVar[str] = "run `dualrs certify --neighbours` into another ledger"
+    how: ClassVar[str] = "run `dualrs certify --neighbours` or `--ascent` into another ledger"
 
     def __post_init__(self) -> None:
         if len(self.levels) != len(self.classifier) or self.levels.shape[1] != len(self.by_level):
@@ -69,6 +71,32 @@ SUKENIK: Rule[LevelledVotes] = Rule(
     lambda alpha: ErrorBudget(alpha).alpha,
     _drawn,
 )
+
+
+NO_GUARANTEE = "class; no guarantee"  # what limits a radius that holds for one sigma, where sigma is not one
+
+
+def _as_if_constant(votes: LevelledVotes, alpha: float) -> Certificates:
+    """What would be certified if sigma were everywhere as it is at the input; nowhere without the word that it is not.
+
+    Guarantee: none. Images nearby are answered under sigmas of their own.
+    """
+    sigma_c, nowhere = np.array(votes.by_level)[votes.level], np.full(len(votes), np.nan)
+    y = top(votes.classifier)
+    r_c = gaussian_radius(sigma_c, votes.classifier.lower(y, ErrorBudget(alpha).alpha))
+    found = Certificates.conclude(Radii(y, sigma_c, r_c, np.full(len(votes), np.inf), nowhere, (votes.classifier,)))
+    return replace(found, limited_by=np.full(len(votes), NO_GUARANTEE))
+
+
+ALFARRA: Rule[LevelledVotes] = replace(
+    SUKENIK,
+    name="alfarra",
+    title="the best sigma of each input, without a guarantee (Alfarra et al.)",
+    formula=_as_if_constant,
+    caveat="sigma is chosen for each input, and images nearby are answered under others",
+    guaranteed=False,
+)
+BY_LEVEL = {rule.name: rule for rule in (SUKENIK, ALFARRA)}
 
 
 @final
@@ -153,10 +181,11 @@ class InputDependent(Scheme[LevelledVotes]):
         yield whole(plan, both_parts(Stage.CLASS, self._sigma(tally)))
 
     def _own_rule(self, name: str | None) -> Rule[LevelledVotes]:
-        """Rule `sukenik`."""
-        if name not in (None, SUKENIK.name):
-            raise BadSetting(f"rule {name!r} does not fit a sigma for each input; use {SUKENIK.name}")
-        return SUKENIK
+        """Rule `sukenik` where it is known how fast sigma changes, and else `alfarra`, which has no guarantee."""
+        own = SUKENIK if self.step > 0 else ALFARRA
+        if name not in (None, own.name):
+            raise BadSetting(f"rule {name!r} does not fit this sigma for each input; use {own.name}")
+        return own
 
     def derivable(self, own: str) -> list[str]:
         """The rule of the run: the votes of each input are under a sigma of its own."""
@@ -183,6 +212,10 @@ class InputDependent(Scheme[LevelledVotes]):
         """Any other class under the sigma of the input."""
         return [Aim("class", (Move(Stage.CLASS, claim.sigma_c, but(claim.prediction, self.classes)),))]
 
+    def contents(self, rule: str) -> str:
+        """Certificates, or what has no guarantee."""
+        return super().contents(rule) if self.step > 0 else f"certificates without a guarantee, under rule {rule}"
+
     def reason(self, seen: Seen, class_name: Callable[[int], str]) -> str:
         """The class limits it, or a sigma that may hold nearby."""
         certificate, (counts,) = seen.certificate, seen.experts
@@ -193,6 +226,11 @@ class InputDependent(Scheme[LevelledVotes]):
         )
         if certificate.outcome is Outcome.CLASS_UNDECIDED:
             return undecided(said)
+        if seen.rule.name == ALFARRA.name:
+            return (
+                f"No guarantee: {said}, and the class would stand up to {round_down(certificate.r_c)} if sigma stayed "
+                "as it is. It does not; images nearby have sigmas of their own."
+            )
         if certificate.rival is None:
             return class_limits(said, certificate)
         where = f"sigma {certificate.rival:g}, which may hold there"

@@ -3,11 +3,22 @@
 Enters: modules, images. Leaves: votes, certificates and predictions.
 """
 
-from dualrs.smoothed.kinds import Aces, Cascade, DualSmoothed, InputDependent, Pool, RouterAlone, Smoothed, answering
+from dualrs.smoothed.kinds import (
+    Aces,
+    Ascending,
+    Cascade,
+    DualSmoothed,
+    InputDependent,
+    Pool,
+    RouterAlone,
+    Smoothed,
+    answering,
+)
 from dualrs.smoothed.model import SmoothedModel, certify_dataset
 
 __all__ = [
     "Aces",
+    "Ascending",
     "Cascade",
     "DualSmoothed",
     "InputDependent",

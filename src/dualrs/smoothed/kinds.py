@@ -11,6 +11,7 @@ from dualrs import schemes
 from dualrs.data.dataset import as_dataset
 from dualrs.data.images import Pixels
 from dualrs.errors import BadModel, BadSetting
+from dualrs.models.ascent import Ascent
 from dualrs.models.confidence import ConfidenceBins
 from dualrs.models.entropy import EntropyBins
 from dualrs.models.neighbours import Neighbours
@@ -167,6 +168,33 @@ class InputDependent(SmoothedModel):
         )
         self.classifier = NoisyModel("classifier", classifier)
         self.level = NoisyModel("set of neighbours", asked)
+        super().__init__(
+            kind, {(LEVEL.stage, LEVEL.sigma): self.level, (Stage.CLASS, kind.sigma): self.classifier}, **engine
+        )
+
+
+@final
+class Ascending(SmoothedModel):
+    """A classifier under the sigma that promises each input the largest radius (Alfarra et al. 2022).
+
+    Found by ``steps`` of ``rate`` up the gradient of that radius, from ``sigma`` on, over ``draws`` noises each. Radii
+    have no guarantee, as images nearby have other sigmas; `dualrs memory` makes certificates of them.
+    """
+
+    def __init__(
+        self,
+        classifier: nn.Module,
+        sigma: float,
+        *,
+        rate: float = 0.04,
+        steps: int = 900,
+        draws: int = 100,
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        self.classifier = NoisyModel("classifier", classifier)
+        asked = Ascent(classifier, check_sigma(sigma), rate=rate, steps=steps, draws=draws)
+        kind = schemes.InputDependent((asked.start,), lowest=asked.lowest, highest=asked.highest, levels=asked.levels)
+        self.level = NoisyModel("ascent", asked)
         super().__init__(
             kind, {(LEVEL.stage, LEVEL.sigma): self.level, (Stage.CLASS, kind.sigma): self.classifier}, **engine
         )
