@@ -197,7 +197,7 @@ class VoteOptions:
         _votes(
             help="cohen (one sigma); cascade, cascade-0.4 (votes below this confidence pass at the noisiest stage), "
             "multiscale (several sigmas, no router); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair "
-            "(with a router); aces-THRESHOLD (a core network); sukenik (neighbours); alfarra (an ascent). By "
+            "(with a router); aces-THRESHOLD (a core network); sukenik (neighbours); as-if-constant (an ascent). By "
             "default the first named, fusion with a router."
         ),
     ] = None

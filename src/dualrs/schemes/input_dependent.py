@@ -88,15 +88,15 @@ def _as_if_constant(votes: LevelledVotes, alpha: float) -> Certificates:
     return replace(found, limited_by=np.full(len(votes), NO_GUARANTEE))
 
 
-ALFARRA: Rule[LevelledVotes] = replace(
+AS_IF_CONSTANT: Rule[LevelledVotes] = replace(
     SUKENIK,
-    name="alfarra",
-    title="the best sigma of each input, without a guarantee (Alfarra et al.)",
+    name="as-if-constant",
+    title="as if sigma were constant, without a guarantee (Alfarra et al.)",
     formula=_as_if_constant,
     caveat="sigma is chosen for each input, and images nearby are answered under others",
     guaranteed=False,
 )
-BY_LEVEL = {rule.name: rule for rule in (SUKENIK, ALFARRA)}
+BY_LEVEL = {rule.name: rule for rule in (SUKENIK, AS_IF_CONSTANT)}
 
 
 @final
@@ -181,19 +181,19 @@ class InputDependent(Scheme[LevelledVotes]):
         yield whole(plan, both_parts(Stage.CLASS, self._sigma(tally)))
 
     def _own_rule(self, name: str | None) -> Rule[LevelledVotes]:
-        """Rule `sukenik` where it is known how fast sigma changes, and else `alfarra`, which has no guarantee."""
-        own = SUKENIK if self.step > 0 else ALFARRA
+        """Rule `sukenik` where it is known how fast sigma changes, and else `as-if-constant`, which has no guarantee."""
+        own = SUKENIK if self.step > 0 else AS_IF_CONSTANT
         if name not in (None, own.name):
             raise BadSetting(f"rule {name!r} does not fit this sigma for each input; use {own.name}")
         return own
 
     def derivable(self, own: str) -> list[str]:
-        """The rule of the run: the votes of each input are under a sigma of its own."""
-        return [own]
+        """The rule of the run, and what would be claimed if sigma were constant."""
+        return list(dict.fromkeys((own or self.own_rule().name, AS_IF_CONSTANT.name)))
 
     def rule(self, name: str) -> Rule[LevelledVotes]:
-        """The rule of the run, and no sigma alone."""
-        return self.own_rule(name)
+        """One of these; no sigma alone, as the votes of each input are under its own."""
+        return AS_IF_CONSTANT if name == AS_IF_CONSTANT.name else self.own_rule(name)
 
     def predict_policy(self, plan: SamplingPlan, rule: Rule[LevelledVotes], alpha: float) -> Policy:
         """The level, then estimation votes alone: no bound is made for a chosen class."""
@@ -226,7 +226,7 @@ class InputDependent(Scheme[LevelledVotes]):
         )
         if certificate.outcome is Outcome.CLASS_UNDECIDED:
             return undecided(said)
-        if seen.rule.name == ALFARRA.name:
+        if seen.rule.name == AS_IF_CONSTANT.name:
             return (
                 f"No guarantee: {said}, and the class would stand up to {round_down(certificate.r_c)} if sigma stayed "
                 "as it is. It does not; images nearby have sigmas of their own."

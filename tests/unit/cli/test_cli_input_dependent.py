@@ -131,8 +131,8 @@ def test_memory_needs_the_images_of_the_run(dualrs, ascent):
     [
         (("--neighbours", "known.py:known", "--ascent", "--sigma", "0.2"), "neighbours or ascent"),
         (("--neighbours", "known.py:known", "--sigmas", "0.1,0.2"), "one sigma about which they lie"),
-        (("--sigma", "0.2", "--neighbours", "known.py:known", "--rule", "alfarra"), "use sukenik"),
-        (("--sigma", "0.2", "--ascent", "--rule", "sukenik"), "use alfarra"),
+        (("--sigma", "0.2", "--neighbours", "known.py:known", "--rule", "as-if-constant"), "use sukenik"),
+        (("--sigma", "0.2", "--ascent", "--rule", "sukenik"), "use as-if-constant"),
         (("--sigma", "0.2", "--neighbours", "known.py:known", "--adaptive"), "no adaptive form"),
     ],
 )
