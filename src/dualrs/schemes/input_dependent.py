@@ -181,7 +181,7 @@ class InputDependent(Scheme[LevelledVotes]):
         yield whole(plan, both_parts(Stage.CLASS, self._sigma(tally)))
 
     def _own_rule(self, name: str | None) -> Rule[LevelledVotes]:
-        """Rule `sukenik` where it is known how fast sigma changes, and else `as-if-constant`, which has no guarantee."""
+        """Rule `sukenik` where it is known how fast sigma changes, else `as-if-constant`, which has no guarantee."""
         own = SUKENIK if self.step > 0 else AS_IF_CONSTANT
         if name not in (None, own.name):
             raise BadSetting(f"rule {name!r} does not fit this sigma for each input; use {own.name}")
