@@ -19,6 +19,9 @@ from dualrs.votes import Counts, Unit
 if TYPE_CHECKING:
     from dualrs.sampling.engine import Engine
 
+# An input has one vote without noise. To wait for a full batch of them would begin hundreds of inputs, and finish none.
+FEW = 8
+
 
 @dataclass
 class Ballot:
@@ -111,6 +114,6 @@ class Lanes:
             lane.waiting += copies.votes
 
     def fullest(self, least: int) -> Lane | None:
-        """The lane where the most votes wait, if they are that many."""
-        waiting = [lane for lane in self._lanes.values() if lane.waiting >= least]
+        """The lane where the most votes wait, if they are that many; without noise, a few are enough."""
+        waiting = [lane for lane in self._lanes.values() if lane.waiting >= (least if lane.sigma else min(least, FEW))]
         return max(waiting, key=lambda lane: lane.waiting, default=None)
