@@ -18,8 +18,7 @@ from dualrs.certificates.certificate import ABSTAIN, CLASS, Certificates, Outcom
 from dualrs.certificates.cohen import cohen
 from dualrs.certificates.selection import demand_one_look
 from dualrs.errors import BadSetting
-from dualrs.theory.bounds import Floats, lower
-from dualrs.theory.budget import ErrorBudget
+from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import gaussian_radius
 from dualrs.votes import Votes
 
@@ -97,7 +96,7 @@ def allocate(experts: Sequence[Votes], alpha: float, distances: Distances) -> Ce
         raise BadSetting("balls of one sigma need votes at several sigmas to choose from: certify --sigmas --all-votes")
     demand_one_look("memory", *experts)
     by_sigma = [Certificates.conclude(cohen(votes, alpha)) for votes in experts]
-    promise = np.stack([_promised(votes, alpha) for votes in experts])
+    promise = np.stack([_promised(votes) for votes in experts])
     balls, taken, limit = Balls(), np.zeros(promise.shape[1], dtype=np.int64), np.full(promise.shape[1], np.inf)
     limits = np.full(len(taken), CLASS, dtype=object)
     for place in range(len(taken)):
@@ -115,10 +114,9 @@ def allocate(experts: Sequence[Votes], alpha: float, distances: Distances) -> Ce
     return _claimed(found, found.prediction, np.minimum(found.radius, limit), limits)
 
 
-def _promised(votes: Votes, alpha: float) -> Floats:
-    """The radius that selection votes would give by themselves."""
-    most = votes.selection.max(axis=1)
-    return gaussian_radius(votes.sigma, lower(most, votes.plan.n0, ErrorBudget(alpha).alpha))
+def _promised(votes: Votes) -> Floats:
+    """The radius at the share of the selection votes; with one vote more that is for none, so that it is finite."""
+    return gaussian_radius(votes.sigma, votes.selection.max(axis=1) / (votes.plan.n0 + 1))
 
 
 def _claimed(

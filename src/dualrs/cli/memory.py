@@ -1,5 +1,6 @@
 """The command memory: what a run certifies if later inputs are treated as earlier ones nearby were."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,19 +10,25 @@ from dualrs.cli.ledgers import LedgerFile
 from dualrs.cli.options import Images
 from dualrs.cli.sets import spread_out
 from dualrs.errors import BadData
-from dualrs.report.memory import Mark
+
+
+class By(StrEnum):
+    """What later inputs take from a ball."""
+
+    CLASS = "class"
+    SIGMA = "sigma"
 
 
 @spread_out
 def memory(
     ledger: LedgerFile,
     by: Annotated[
-        Mark,
+        By,
         Option(
             help="What later inputs in a ball take from it: its class (Alfarra et al.), or its sigma, of a run with "
             "--sigmas and --all-votes (our reading of Wang et al.)."
         ),
-    ] = Mark.CLASS,
+    ] = By.CLASS,
     output: Annotated[
         Path | None,
         Option("--output", "-o", help="Also write the table: .tsv, which `dualrs compare` reads, .csv or .parquet."),
@@ -49,12 +56,12 @@ def memory(
         dataset, note = open_data(run, data.given())
         if dataset is None:
             raise BadData(f"a memory compares images, and there are none. {note}")
-        results, certificates, turned = remembered(opened, by, dataset.image)
-    rule = run.rule if by is Mark.CLASS else "cohen"
+        results, certificates, turned = remembered(opened, by.value, dataset.image)
+    rule = run.rule if by is By.CLASS else "cohen"
     title = f"{run.dataset} · rule {rule}, with a memory of each {by.value} · alpha {run.alpha:g} · {run.amount}"
     print_summary(summarize(results, certificates, RADII), title)
     print_notes([
-        f"guarantee: {GUARANTEES[by].format(alpha=run.alpha)}",
+        f"guarantee: {GUARANTEES[by.value].format(alpha=run.alpha)}",
         f"in the opposite order, {len(turned)} of {len(results)} inputs get another class"
         + (f" (the first is {turned[0]})" if turned else ""),
     ])  # fmt: skip

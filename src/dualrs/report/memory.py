@@ -4,7 +4,6 @@ Enters: a ledger, and its images in the order of positions, which is that of arr
 """
 
 from collections.abc import Callable
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,46 +17,42 @@ from dualrs.theory.bounds import Floats
 
 _LEVELS = 255  # grey levels per unit of pixel value
 
-
-class Mark(StrEnum):
-    """What inputs in one ball have in common."""
-
-    CLASS = "class"
-    SIGMA = "sigma"
-
-
+CLASS, SIGMA = "class", "sigma"  # what inputs in one ball have in common
 GUARANTEES = {
-    Mark.CLASS: "an input that comes later, closer than the radius, gets the same class because the memory says so, "
+    CLASS: "an input that comes later, closer than the radius, gets the same class because the memory says so, "
     "whatever the network would say; nothing is claimed of inputs that came before",
-    Mark.SIGMA: "wrong with probability at most {alpha:g} for each input, where an error is an input that comes later, "
+    SIGMA: "wrong with probability at most {alpha:g} for each input, where an error is an input that comes later, "
     "closer than the radius, and has another class under the sigma of the ball; nothing is claimed of inputs that came "
     "before",
 }
 
 
 def remembered(
-    ledger: Ledger, mark: Mark, image: Callable[[int], NDArray[np.uint8]]
+    ledger: Ledger, by: str, image: Callable[[int], NDArray[np.uint8]]
 ) -> tuple[Results, Certificates, list[str]]:
-    """What a run would have certified with a memory, in the order of positions; ``image`` has those of its dataset.
+    """What a run would have certified with a memory ``by`` class or sigma, in the order of positions.
 
-    Also the ids of inputs whose class would be another if they came in the opposite order.
+    ``image`` gives those of its dataset. Also returns the ids of inputs whose class would be another if they came in
+    the opposite order.
     """
     demand_certificates(ledger)
     header, sampled = ledger.header, read_sampled(ledger)
+    if not len(sampled.ids):
+        raise UnusableVotes(f"{ledger.path} has no finished input yet; run the same `dualrs certify` again")
     if header.looks:
         raise UnusableVotes(f"{ledger.path} is of an adaptive run, and a memory needs a fixed n: leave out --adaptive")
-    if mark is Mark.SIGMA and len(sampled.view.experts) < 2:
+    if by == SIGMA and len(sampled.view.experts) < 2:
         raise BadSetting(
             f"{ledger.path} has one sigma for each input, and a ball of one sigma is chosen among several; certify "
             "with --sigmas and --all-votes, or take --by class"
         )
-    if mark is Mark.SIGMA and not sampled.complete.all():
+    if by == SIGMA and not sampled.complete.all():
         raise UnusableVotes(f"{ledger.path} lacks votes at some sigma; collect them with `certify --all-votes`")
     pixels = np.stack([image(place).reshape(-1) for place in sampled.index.tolist()]).astype(np.float64)
     found: list[Certificates] = []
     for order in (np.arange(len(pixels)), np.arange(len(pixels))[::-1]):
         apart = _apart(pixels[order])
-        if mark is Mark.CLASS:
+        if by == CLASS:
             own = header.own_rule.certify(sampled.votes, header.alpha)
             made = remember(own.rows(order), apart)
         else:
