@@ -17,7 +17,7 @@ from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import gaussian_radius
 
 SLACK = 1e-7  # taken off one half; integrals are exact to 1e-9 and better (tests/unit/theory/test_moving.py)
-SMALLEST_STEP, LARGEST_STEP = 1e-5, 3.0  # of |ln(ratio)|: the integrals were examined between these
+SMALLEST_STEP, LARGEST_STEP = 1e-5, 1.0  # of |ln(ratio)|: the integrals were examined between these
 
 _NODES = 160  # of Gauss and Legendre
 _TAIL = 1e-18  # of the chi distribution, left out at either end

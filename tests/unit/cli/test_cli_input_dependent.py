@@ -1,5 +1,6 @@
 """certify --neighbours and --ascent, and memory, used as a user would."""
 
+import csv
 import re
 
 import pytest
@@ -138,3 +139,16 @@ def test_memory_needs_the_images_of_the_run(dualrs, ascent):
 )
 def test_settings_that_do_not_go_together_are_refused(dualrs, words, complaint):
     assert complaint in refused(dualrs("certify", *CLASSIFIER, *words, *DATA, "-o", "no.ledger"))
+
+
+def test_a_longer_run_goes_on_from_a_shorter_one(dualrs, near, folder):
+    four = ("certify", "near.toml", "--inputs", "0:4")
+    done(dualrs(*four, "--n", "1000", "-o", "short.ledger"))
+    done(dualrs(*four, "--n", "2000", "--reuse", "short.ledger", "-o", "long.ledger"))
+    done(dualrs(*four, "--n", "2000", "-o", "alone.ledger"))
+    tables = []
+    for name in ("long", "alone"):
+        done(dualrs("export", f"{name}.ledger", f"{name}.csv"))
+        rows = csv.DictReader((folder / f"{name}.csv").read_text().splitlines())
+        tables.append([(row["id"], row["prediction"], row["radius"], row["sigma_c"]) for row in rows])
+    assert tables[0] == tables[1]
