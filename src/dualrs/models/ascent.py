@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from dualrs.errors import BadSetting
 from dualrs.models.noisy import NoisyModel
+from dualrs.models.randomness import FromGenerator
 
 _CLAMP = 0.001  # probabilities stay this far from 0 and 1
 _SPAN = 8.0  # sigma stays within this factor of where it starts
@@ -74,7 +75,8 @@ class Ascent(nn.Module):
             for _ in range(self.steps):
                 here = sigma.detach().requires_grad_(True)
                 noise = torch.randn((self.draws, *fixed.shape), generator=noises).to(fixed)
-                mean = network(fixed + here * noise, float(sigma)).float().softmax(dim=1).mean(dim=0)
+                logits = network(fixed + here * noise, float(sigma), FromGenerator(noises, fixed.device))
+                mean = logits.float().softmax(dim=1).mean(dim=0)
                 first, second = torch.special.ndtri(mean.topk(2).values.clamp(_CLAMP, 1 - _CLAMP))
                 (slope,) = torch.autograd.grad(here / 2 * (first - second), here)
                 sigma = (here + self.rate * slope).detach().clamp(self.lowest, self.highest)
