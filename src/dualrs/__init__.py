@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from dualrs.pipeline.networks import load
     from dualrs.policy import Grid, Tolerance
     from dualrs.sample import Sample
-    from dualrs.smoothed import Ace, Aces, Backed, Cascade, DualSmoothed, Mixed, Smoothed, certify_dataset
+    from dualrs.smoothed import (
+        Ace,
+        Aces,
+        Ascending,
+        Backed,
+        Cascade,
+        DualSmoothed,
+        InputDependent,
+        Mixed,
+        Smoothed,
+        certify_dataset,
+    )
 
 # Where each name comes from.
 _HOMES = {
@@ -33,13 +44,17 @@ _HOMES = {
     "pipeline.networks": ("load",),
     "policy": ("Grid", "Tolerance"),
     "sample": ("Sample",),
-    "smoothed": ("Ace", "Aces", "Backed", "Cascade", "DualSmoothed", "Mixed", "Smoothed", "certify_dataset"),
+    "smoothed": (
+        *("Ace", "Aces", "Ascending", "Backed", "Cascade", "DualSmoothed", "InputDependent", "Mixed", "Smoothed"),
+        "certify_dataset",
+    ),
 }
 
 __all__ = [
     "ABSTAIN",
     "Ace",
     "Aces",
+    "Ascending",
     "Attack",
     "Attacks",
     "Backed",
@@ -51,6 +66,7 @@ __all__ = [
     "DualrsWarning",
     "Effort",
     "Grid",
+    "InputDependent",
     "Mixed",
     "Outcome",
     "Prediction",

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from dualrs import Ace, Aces, Backed, Cascade, DualSmoothed, Mixed, Smoothed
+from dualrs import Ace, Aces, Backed, Cascade, DualSmoothed, InputDependent, Mixed, Smoothed
 from dualrs.data.dataset import ArrayDataset
 from dualrs.jobs import assign_dataset, certify_dataset, label_dataset
 from dualrs.policy import Grid, Tolerance
@@ -18,6 +18,7 @@ from dualrs.theory.looks import planned_looks
 from dualrs.votes import BINS, BLOCK, STEP, Part, Purpose, SamplingPlan, Stage, Stated, Tally, Votes
 from small import Small, plain_net
 
+NEAR = np.random.default_rng(1).integers(0, 256, (4, 1, 6, 6), dtype=np.uint8)
 MODELS = {
     "single": lambda: Smoothed(Small(7), 0.5, batch_size=100),
     "dual": lambda: DualSmoothed(Small(6), Small(7), (0.25, 0.5, 1.0), 1.0, batch_size=100),
@@ -26,6 +27,9 @@ MODELS = {
     "ace": lambda: Ace(plain_net(18), Small(7), (0.25, 0.5), core=plain_net(4), batch_size=100),
     "mixed": lambda: Mixed(Small(6), Small(7), plain_net(4), (0.25, 0.5), 1.0, batch_size=100),
     "backed": lambda: Backed(Small(7), plain_net(4), (0.25, 0.5, 1.0), batch_size=100),
+    "input-dependent": lambda: InputDependent(
+        Small(7), 0.5, NEAR, k=2, rate=0.2, centre=2.0, levels=20, batch_size=100
+    ),
     "labels": lambda: Pool(Small(7), (0.25, 0.5), batch_size=100),
     "assigned": lambda: RouterAlone(Small(6, answers=2), (0.25, 0.5), 0.5, batch_size=100),
 }

@@ -35,7 +35,7 @@ from dualrs.storage.exports import write
 from dualrs.storage.results import Sampled, derive
 from dualrs.training.assigned import read_assigned
 from dualrs.training.labels import read_labels
-from dualrs.votes import SamplingPlan, Tally
+from dualrs.votes import Tally
 
 RESULTS = Path(__file__).parents[2] / "results"
 SEEDS = range(30)  # inputs
@@ -147,15 +147,15 @@ def test_impossible_sigmas_are_refused(kind, sigmas):
 
 @every_kind
 def test_what_is_gathered_are_the_votes_of_its_streams(kind):
-    """Every stream once, in its own row, and nothing else."""
+    """Every stream once, in its own row, and nothing else; of a sigma for each input, those at its own."""
     scheme = scheme_of(kind)
-    plan = FIXED if scheme.certifies else SamplingPlan(0, FIXED.n)
-    everything = {stream: plan.steps_of(stream)[-1] for stream in scheme.streams}
-    tallies = [Voters(scheme, seed).drive(plan, lambda tally: iter([everything]))[0] for seed in (1, 2, 3)]
+    plan, everything = policies(kind)[ALL if scheme.certifies else "all it has"]
+    tallies = [Voters(scheme, seed).drive(plan, everything)[0] for seed in (1, 2, 3)]
     found = counts_of(scheme.gather(tallies, plan))
     for row, tally in enumerate(tallies):
+        assert tally.counts.keys() == scheme.streams.keys() or kind == "input-dependent"
         held = [tuple(counts[row].tolist()) for counts in found if counts[row].any()]
-        assert sorted(held) == sorted(tuple(tally.total(s, a).tolist()) for s, a in scheme.streams.items())
+        assert sorted(held) == sorted(tuple(tally.total(s, scheme.streams[s]).tolist()) for s in tally.counts)
     assert {len(counts) for counts in found} == {3}
     assert {len(counts) for counts in counts_of(scheme.gather([], plan))} == {0}
     assert not any(counts.any() for counts in counts_of(scheme.gather([Tally()], plan)))

@@ -13,6 +13,7 @@ from torch import Generator, Tensor, nn
 
 from dualrs.models.denoise import Denoised
 from dualrs.models.randomness import FromGenerator
+from dualrs.sampling.work import slot_of
 from dualrs.schemes.aim import Aim, Floats
 from dualrs.smoothed import SmoothedModel
 from dualrs.votes import Stage
@@ -103,7 +104,7 @@ class Field:
     def _answer(self, noisy: Tensor, stage: Stage, sigma: float) -> Tensor:
         self.forward += len(noisy)
         drawing = FromGenerator(self._generator, noisy.device)
-        return self._models[stage, sigma](noisy, sigma, drawing).float()
+        return self._models[slot_of(stage, sigma, self._models)](noisy, sigma, drawing).float()
 
     @contextmanager
     def _past_denoisers(self) -> Iterator[None]:

@@ -26,6 +26,7 @@ COMMANDS = {
         "board": "board:board",
         "why": "why:why",
         "attack": "attack:attack",
+        "memory": "memory:memory",
     },
     "Train": {
         "dual": "dual:dual",

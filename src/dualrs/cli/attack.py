@@ -40,7 +40,9 @@ def attack(
         bool, Option("--straight-through", help="Pass gradients by the denoisers as if these changed nothing.")
     ] = False,
     *,
-    networks: Annotated[NetworkOptions, Only("model", "router", "classifier", "expert", "core", "selector")],
+    networks: Annotated[
+        NetworkOptions, Only("model", "router", "classifier", "expert", "core", "selector", "neighbours", "ascent")
+    ],
     data: DataOptions,
     engine: Annotated[EngineOptions, Only("device")],
     spread: WorkerOptions,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from dualrs.config import DataSection
     from dualrs.data.images import Pixels
-    from dualrs.report.gallery import Copies
+    from dualrs.report.gallery import Copies, Why
     from dualrs.sampling.auxiliary import Vote
     from dualrs.smoothed import SmoothedModel
     from dualrs.storage import Header
@@ -36,8 +36,8 @@ def networks_of(
     return smoothed, loaded.data if recipe else None
 
 
-def copies_of(header: "Header", input_id: str, image: "Pixels", smoothed: "SmoothedModel | None") -> "Copies":
-    """The image, the first noisy copy that voted at each stage, and what its denoiser made of that."""
+def copies_of(header: "Header", why: "Why", image: "Pixels", smoothed: "SmoothedModel | None") -> "Copies":
+    """The image of an input, the first noisy copy that voted at each stage, and what its denoiser made of that."""
     import numpy as np
 
     from dualrs.report.gallery import Copies
@@ -49,13 +49,13 @@ def copies_of(header: "Header", input_id: str, image: "Pixels", smoothed: "Smoot
     scheme = header.scheme
     shared = scheme.router_sigma if header.noise.endswith(SHARED) else None
     stages = [] if scheme.router_sigma is None else [(Stage.ROUTER, scheme.router_sigma)]
-    stages += [(Stage.CLASS, sigma) for sigma in scheme.sigmas]
+    stages += [(Stage.CLASS, sigma) for sigma in scheme.sigmas_of(why.certificate)]
     source = NoiseSource(scheme.purpose, header.seed, by_name=header.noise.startswith(FIRST_NOISE))  # without torch
     noisy: list[Pixels] = []
     denoised: list[Pixels | None] = []
     for stage, sigma in stages:
         drawn = Stream(Stage.ROUTER if sigma == shared else stage, Part.ESTIMATION, sigma)
-        noise = draw_block(source, input_id, image, drawn, 0)[0]
+        noise = draw_block(source, why.id, image, drawn, 0)[0]
         levels = image.astype(np.int64) + noise.reshape(image.shape)
         noisy.append(np.clip(levels, 0, 255).astype(np.uint8))
         if smoothed is None:
@@ -63,8 +63,8 @@ def copies_of(header: "Header", input_id: str, image: "Pixels", smoothed: "Smoot
             continue
         from dualrs.sampling.auxiliary import votes_of
 
-        vote = votes_of(source, input_id, image, drawn, 0, 1)
-        denoised.append(_denoise(smoothed.models[(stage, sigma)].module, levels, sigma, vote))
+        vote = votes_of(source, why.id, image, drawn, 0, 1)
+        denoised.append(_denoise(smoothed.network(stage, sigma), levels, sigma, vote))
     return Copies(image, noisy, denoised)
 
 

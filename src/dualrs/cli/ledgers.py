@@ -71,6 +71,8 @@ def show(
     shown = run.own_rule if rule is None else run.scheme.rule(rule)
     if overlap := run.overlap(shown.name, results.ids.tolist()):
         print_notes([overlap.note, f"guarantee: {overlap.covered(shown.guarantee(alpha or run.alpha))}"])
+    elif not shown.guaranteed:
+        print_notes([f"guarantee: {shown.guarantee(alpha or run.alpha)}"])
     if picture is not None:
         from dualrs.report.figures import draw_accuracy
 
@@ -141,7 +143,9 @@ def verify(
         ),
     ] = None,
     *,
-    networks: Annotated[NetworkOptions, Only("model", "router", "classifier", "expert", "core", "selector")],
+    networks: Annotated[
+        NetworkOptions, Only("model", "router", "classifier", "expert", "core", "selector", "neighbours", "ascent")
+    ],
     data: Images,
     engine: Annotated[EngineOptions, Only("device")],
 ) -> None:

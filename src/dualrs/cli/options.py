@@ -94,8 +94,26 @@ class NetworkOptions:
         ),
     ] = None
 
+    neighbours: Annotated[
+        str | None,
+        _network(
+            help="With --sigma: images, named as --data are, usually those of training. Each input has a sigma of its "
+            "own, larger the farther its nearest among them are (Sukenik et al.)."
+        ),
+    ] = None
+
+    ascent: Annotated[
+        bool,
+        _network(
+            "--ascent",
+            help="With --sigma: from there on, take the sigma that promises each input the largest radius (Alfarra et "
+            "al.). Such radii have no guarantee; see `dualrs memory`.",
+        ),
+    ] = False
+
     def section(self) -> dict[str, Any]:
         """The section [model] of a recipe. Paths in a recipe start at the recipe, those given by hand here."""
+        from dualrs.data.sources import anchored_dataset
         from dualrs.models.reference import anchored_network
 
         here = Path.cwd()
@@ -111,6 +129,8 @@ class NetworkOptions:
             "sigma": self.sigma,
             "thresholds": numbers(self.thresholds, "--thresholds"),
             "confidences": numbers(self.confidences, "--confidences"),
+            "ascent": self.ascent or None,
+            "neighbours": None if self.neighbours is None else anchored_dataset(self.neighbours, here),
         }
 
 
@@ -181,8 +201,8 @@ class VoteOptions:
         _votes(
             help="cohen (one sigma); cascade, cascade-0.4 (votes below this confidence pass at the noisiest stage), "
             "multiscale (several sigmas, no router); paper, paper-1:4 (another split), nosplit, fusion or fusion-pair "
-            "(with a router); ace (with --sigma-e 0); aces-THRESHOLD (a core network, one sigma). By default the first "
-            "named, fusion with a router."
+            "(with a router); ace (with --sigma-e 0); aces-THRESHOLD (a core network, one sigma); sukenik (neighbours) "
+            "or as-if-constant (an ascent). By default the first named, fusion with a router."
         ),
     ] = None
     adaptive: Annotated[

@@ -302,5 +302,5 @@ def _pictures(
 
         for done, why in enumerate(run.copied):
             report("drawing copies", done, len(run.copied))
-            copies[why.id] = copies_of(run.header, why.id, images[why.id], smoothed)
+            copies[why.id] = copies_of(run.header, why, images[why.id], smoothed)
     return Pictures(images, names, copies=copies)

@@ -104,7 +104,10 @@ def predict(
     *,
     networks: Annotated[
         NetworkOptions,
-        Only("model", "router", "classifier", "expert", "sigmas", "sigma_e", "sigma", "core", "confidences"),
+        Only(
+            *("model", "router", "classifier", "expert", "sigmas", "sigma_e", "sigma", "core", "confidences"),
+            *("neighbours", "ascent"),
+        ),
     ],
     data: DataOptions,
     votes: Annotated[VoteOptions, Only("alpha", "rule", "seed")],

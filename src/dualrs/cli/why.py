@@ -76,7 +76,7 @@ def why(
     names = class_names(header, dataset)
     _print(found, names, header)
     _print_attack(nearest, missing, names)
-    copies = None if dataset is None else copies_of(header, found.id, dataset.image(found.index), smoothed)
+    copies = None if dataset is None else copies_of(header, found, dataset.image(found.index), smoothed)
     draw_why(found, output, copies, names, nearest)
     print(" ".join(filter(None, (f"drew {output}.", note))))
 
@@ -117,7 +117,7 @@ def _print(found: "Why", names: "Sequence[str] | None", header: "Header") -> Non
     if seen.router is not None:
         rows = list(zip(scheme.route_names, seen.router.tolist(), strict=True))
         _print_bars(f"votes of the {scheme.router_name}", rows)
-    for sigma, counts in zip(scheme.sigmas, seen.experts, strict=True):
+    for sigma, counts in zip(scheme.sigmas_of(found.certificate), seen.experts, strict=True):
         top = None if counts is None else top_classes(counts, names, scheme.classes)
         _print_bars(f"class votes at sigma {sigma:g}{', chosen' * (sigma == found.certificate.sigma_c)}", top)
     if found.core is not None:

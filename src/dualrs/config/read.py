@@ -23,7 +23,7 @@ BUNDLED = Path(__file__).resolve().parents[1] / "recipes"  # those that come wit
 BUNDLE = "bundle.toml"  # in the folder of a bundle: a recipe that certifies its model
 
 # Where references stand: they mean files beside the recipe in which they are written.
-_DATA = {"data": ("source",), "test": ("source",)}
+_DATA = {"data": ("source",), "test": ("source",), "model": ("neighbours",)}
 _NETWORKS = {  # and losses, which are named as networks are
     "model": ("router", "classifier", "core", "selector"),
     "start": ("classifier",),

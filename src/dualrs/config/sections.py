@@ -42,7 +42,10 @@ class ModelSection(Section):
     A router with a classifier or experts; a classifier or experts at several sigmas without a router (a cascade); or a
     classifier at one sigma, and beside it a core network, with thresholds of the entropy of the classifier, or of a
     selector, that decide between them (ACES). With several sigmas a core network states a radius of its own: it is the
-    router's first candidate, or the last stage of a cascade. A router at sigma_e 0 states one too (ACE). With several
+    router's first candidate, or the last stage of a cascade. A router at sigma_e 0 states one too (ACE). Beside one
+    sigma, ``neighbours`` are images, named as data are, by the distance to whose ``k`` nearest sigma changes, at a
+    ``rate`` and about a ``centre`` (Sukenik et al.); or sigma is found by an ``ascent``, in ``steps`` at a ``rate``
+    with so many ``draws`` each (Alfarra et al.). With several
     sigmas, votes tell how sure the classifier was at ``confidences``; left out, a cascade has some, and a model with a
     router none.
     """
@@ -57,6 +60,13 @@ class ModelSection(Section):
     thresholds: tuple[float, ...] | None = None
     selector: str | None = None
     confidences: tuple[float, ...] | None = None
+    neighbours: str | None = None
+    k: int | None = Field(default=None, ge=1)
+    rate: float | None = Field(default=None, gt=0)
+    centre: float | None = None
+    ascent: bool = False
+    steps: int | None = Field(default=None, ge=1)
+    draws: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _one_or_two_stages(self) -> "ModelSection":
@@ -71,6 +81,17 @@ class ModelSection(Section):
             )
         if self.confidences is not None and self.router is not None and (self.core is not None or self.sigma_e == 0):
             raise ValueError("confidences are for a cascade; leave them out beside a router or a core without noise")
+        if self.neighbours is None and (self.k is not None or self.centre is not None):
+            raise ValueError("k and centre go with neighbours, by whose distance sigma changes; name them")
+        if not self.ascent and (self.steps is not None or self.draws is not None):
+            raise ValueError("steps and draws go with ascent = true, by which the sigma of each input is found")
+        own = (self.neighbours is not None) + self.ascent
+        if own == 0 and self.rate is not None:
+            raise ValueError("a rate goes with neighbours or with an ascent")
+        if own == 2 or (own and (self.sigma is None or self.core is not None)):
+            raise ValueError(
+                "for a sigma of each input, give a classifier, one sigma about which they lie, and neighbours or ascent"
+            )
         if self.confidences is not None and self.sigmas is None:
             raise ValueError("confidences go with several sigmas, where votes may pass from stage to stage")
         if self.router is None:

@@ -23,10 +23,14 @@ from dualrs.votes import Counts, Stage, Stream, Unit
 
 Recorded = Mapping[Unit, Counts]
 
+_STREAMS = 32  # that are enough, if there are many more
 
-def model_name(stage: Stage, sigma: float) -> str:
-    """What a header calls the network at a stage and sigma."""
-    return "router" if stage is Stage.ROUTER else f"class {sigma!r}"
+
+def model_name(stage: Stage, sigma: float, known: Collection[str] = ()) -> str:
+    """What a header calls the network at a stage and sigma; among ``known`` names, that of the stage if it has one."""
+    name = "router" if stage is Stage.ROUTER else f"class {sigma!r}"
+    named = [other for other in known if other.partition(" ")[0] == stage]
+    return named[0] if name not in known and len(named) == 1 else name
 
 
 def noise_of(header: Header) -> NoiseSource:
@@ -53,7 +57,9 @@ def demand_same(
     there.
     """
     wanted = [(stream, name) for stream in streams for name in (None, *inputs)]
-    units = dict(found for pair in wanted if (found := ledger.first_unit(*pair)))
+    first = [found for pair in wanted if (found := ledger.first_unit(*pair))]
+    # Where every input has streams of its own, some of them tell as much of the network as all.
+    units = dict(first if inputs else first[:: max(1, len(first) // _STREAMS)])
     if unfinished:
         with ExitStack() as stack:
             other = None if reuse is None else stack.enter_context(Ledger.open(reuse))

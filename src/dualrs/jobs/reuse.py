@@ -59,7 +59,8 @@ def reusable(
         for stream in header.scheme.streams:
             if not header.plan.votes(stream.part):
                 continue
-            name, kind = model_name(stream.stage, stream.sigma), f"the {stream.stage} at sigma {stream.sigma:g}"
+            name = model_name(stream.stage, stream.sigma, header.models)
+            kind = f"the {stream.stage} at sigma {stream.sigma:g}"
             if stream not in old.header.scheme.streams:
                 reasons[name] = f"it has no votes of {kind}"
             elif old.header.models[name] != header.models[name]:

@@ -17,13 +17,28 @@ from dualrs.errors import BadRecipe
 from dualrs.models.reference import Reference
 from dualrs.pipeline.networks import Networks
 from dualrs.references import find, resolve
-from dualrs.smoothed import Ace, Aces, Backed, Cascade, DualSmoothed, Mixed, Pool, RouterAlone, Smoothed, SmoothedModel
+from dualrs.smoothed import (
+    Ace,
+    Aces,
+    Ascending,
+    Backed,
+    Cascade,
+    DualSmoothed,
+    InputDependent,
+    Mixed,
+    Pool,
+    RouterAlone,
+    Smoothed,
+    SmoothedModel,
+)
 from dualrs.training.methods import Method, choose
 from dualrs.training.noise import Levels, OneOf
 from dualrs.training.own_loss import OwnLoss
 from dualrs.training.router import RouterObjective
 from dualrs.training.schedule import Schedule
 from dualrs.training.trainee import Trainee
+
+_OF_EACH_INPUT = ("k", "rate", "centre", "steps", "draws")  # settings of the function that gives an input its sigma
 
 
 def build_model(recipe: Recipe, folder: Path | None = None, networks: Networks | None = None) -> SmoothedModel:
@@ -32,7 +47,9 @@ def build_model(recipe: Recipe, folder: Path | None = None, networks: Networks |
     ``networks`` has those that other models opened, to share them.
     """
     spec = recipe.model
-    if spec.sigma is not None:
+    if spec.neighbours is not None or spec.ascent:
+        kind = schemes.InputDependent.name
+    elif spec.sigma is not None:
         kind = schemes.Single.name if spec.core is None else schemes.Aces.name
     elif spec.router is None:
         kind = schemes.Cascade.name if spec.core is None else schemes.Backed.name
@@ -66,6 +83,15 @@ def _smoothed(kind: str, given: Mapping[str, Any], networks: Networks, engine: M
         case schemes.Aces.name:
             selector = None if given.get("selector") is None else network("selector")
             return Aces(classifier, network("core"), given["sigma"], given["thresholds"], selector=selector, **engine)
+        case schemes.InputDependent.name:
+            chosen = {name: given[name] for name in _OF_EACH_INPUT if given.get(name) is not None}
+            if given.get("ascent"):
+                return Ascending(classifier, given["sigma"], **chosen, **engine)
+            if given.get("neighbours") is None:
+                raise BadRecipe(
+                    "to draw votes of this run again, say what its sigmas go by: --neighbours, --ascent or --recipe"
+                )
+            return InputDependent(classifier, given["sigma"], load_data(given["neighbours"]), **chosen, **engine)
         case schemes.Cascade.name:
             return Cascade(classifier, sigmas, confidences=given["confidences"], **engine)
         case schemes.Backed.name:

@@ -146,7 +146,8 @@ def draw_why(
 
     ``nearest`` is what an attack found beside it.
     """
-    stages = (["router"] if why.seen.router is not None else []) + [f"sigma {s:g}" for s in why.scheme.sigmas]
+    sigmas = why.scheme.sigmas_of(why.certificate)
+    stages = (["router"] if why.seen.router is not None else []) + [f"sigma {s:g}" for s in sigmas]
     pictures = _picture_rows(stages, copies, nearest, names)
     rows, columns = len(pictures) + 2, max(len(stages), *map(len, pictures), 1)
     said = [f"{why.id}: {why.claim(names)}", why.reason(names), *([] if nearest is None else [nearest.said(names)])]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dualrs.certificates import Certificate, Rule
 from dualrs.certificates.aces import CORE
-from dualrs.certificates.certificate import ROUTER
+from dualrs.certificates.certificate import RIVAL, ROUTER, STAGE
 from dualrs.report.diagnostics import compare_sigmas
 from dualrs.schemes import Scheme, Seen
 from dualrs.storage.ledger import Ledger
@@ -72,8 +72,8 @@ class Why:
         claimed, rival = not self.certificate.abstained, self.certificate.rival is not None
         passed = {
             LIMITED_BY_ROUTER: limit == ROUTER,
-            LIMITED_BY_RIVAL: rival and routes,
-            LIMITED_BY_STAGE: rival and not routes,
+            LIMITED_BY_RIVAL: rival and limit.startswith(RIVAL),
+            LIMITED_BY_STAGE: rival and limit.startswith(STAGE),
             BY_CORE: limit == CORE,
             ABSTAINED: not claimed,
             MISROUTED: routes and self.best is not None and self.best != self.certificate.sigma_c,

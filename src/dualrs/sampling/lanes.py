@@ -13,11 +13,14 @@ import numpy as np
 from torch import nn
 
 from dualrs.models.noisy import NoisyModel
-from dualrs.sampling.work import Request
+from dualrs.sampling.work import Request, slot_of
 from dualrs.votes import Counts, Unit
 
 if TYPE_CHECKING:
     from dualrs.sampling.engine import Engine
+
+# An input has one vote without noise. To wait for a full batch of them would begin hundreds of inputs, and finish none.
+FEW = 8
 
 
 @dataclass
@@ -99,7 +102,8 @@ class Lanes:
         for copies, together in on_same_copies.items():
             sigma = copies.stream.sigma
             together.sort(key=lambda request: (request.member, request.unit.stream))  # in whatever order they come
-            voting = [(self._panel[member], (unit.stream.stage, sigma)) for unit, member in together]
+            panel = [(unit.stream.stage, self._panel[member]) for unit, member in together]
+            voting = [(engine, slot_of(stage, sigma, engine.models)) for stage, engine in panel]
             models = tuple(engine.models[slot] for engine, slot in voting)
             lane = self._lanes.setdefault(tuple(model.key(sigma) for model in models), Lane(models, sigma))
             ballots = [
@@ -110,6 +114,6 @@ class Lanes:
             lane.waiting += copies.votes
 
     def fullest(self, least: int) -> Lane | None:
-        """The lane where the most votes wait, if they are that many."""
-        waiting = [lane for lane in self._lanes.values() if lane.waiting >= least]
+        """The lane where the most votes wait, if they are that many; without noise, a few are enough."""
+        waiting = [lane for lane in self._lanes.values() if lane.waiting >= (least if lane.sigma else min(least, FEW))]
         return max(waiting, key=lambda lane: lane.waiting, default=None)

@@ -4,7 +4,7 @@ A run has its networks tried (`Counting.prepare`) and hands a `Work` to their `C
 from it and delivers counts to it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol, Self
 
 import torch
@@ -15,6 +15,14 @@ from dualrs.sampling.noise import NoiseSource
 from dualrs.votes import Counts, Stage, Unit
 
 Slot = tuple[Stage, float]  # which network: of a stage, at a sigma
+
+
+def slot_of(stage: Stage, sigma: float, slots: Collection[Slot]) -> Slot:
+    """Where votes at a sigma come from: its own slot or, where each input has a sigma of its own, that of the stage."""
+    if (stage, sigma) in slots:
+        return stage, sigma
+    (only,) = (slot for slot in slots if slot[0] is stage)
+    return only
 
 
 class Request(NamedTuple):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dualrs.data.images import Pixels
 from dualrs.sampling.noise import NoiseSource
-from dualrs.sampling.work import Request, Slot
+from dualrs.sampling.work import Request, Slot, slot_of
 from dualrs.votes import Counts, Stream, Unit
 
 Answers = Mapping[Slot, int]  # how many different answers the network of each stage and sigma has
@@ -60,8 +60,8 @@ class Counted(NamedTuple):
         for request, seconds in zip(requests, self.seconds.tolist(), strict=True):
             if seconds != seconds:
                 continue
-            stream = request.unit.stream
-            shape = (request.unit.blocks, answers[request.member][stream.stage, stream.sigma])
+            stream, of_member = request.unit.stream, answers[request.member]
+            shape = (request.unit.blocks, of_member[slot_of(stream.stage, stream.sigma, of_member)])
             end = place + shape[0] * shape[1]
             found.append((request, self.counts[place:end].astype(np.int64).reshape(shape), seconds))
             place = end

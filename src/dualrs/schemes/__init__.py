@@ -14,6 +14,7 @@ from dualrs.schemes.backed import Backed
 from dualrs.schemes.cascade import MULTISCALE_RULE, Cascade, CascadeVotes, cascade_rule
 from dualrs.schemes.dual import RULES, Dual, DualVotes, TwoStage, two_stage_rule
 from dualrs.schemes.form import CASCADE, Form
+from dualrs.schemes.input_dependent import BY_LEVEL, InputDependent, LevelledVotes
 from dualrs.schemes.labels import Labels
 from dualrs.schemes.lesson import Lesson
 from dualrs.schemes.mixed import Mixed, MixedVotes
@@ -39,8 +40,10 @@ __all__ = [
     "Dual",
     "DualVotes",
     "Form",
+    "InputDependent",
     "Labels",
     "Lesson",
+    "LevelledVotes",
     "Mixed",
     "MixedVotes",
     "Scheme",
@@ -55,16 +58,16 @@ __all__ = [
 ]
 
 SCHEMES: dict[str, type[Scheme[Any]]] = {
-    kind.name: kind for kind in (Single, Dual, Cascade, Aces, Ace, Mixed, Backed, Labels, Assigned)
+    kind.name: kind for kind in (Single, Dual, Cascade, Aces, Ace, Mixed, Backed, InputDependent, Labels, Assigned)
 }
 # Rules under which a run may be certified, but for those with parameters.
-NAMES = (COHEN.name, *RULES, ACE_RULE.name, CASCADE, MULTISCALE_RULE.name)
+NAMES = (COHEN.name, *RULES, ACE_RULE.name, CASCADE, MULTISCALE_RULE.name, *BY_LEVEL)
 
 
 def rule(name: str) -> Rule[Any]:
     """Look up a rule of some run: `NAMES`, ``paper-1:4`` for another split, ``cascade-0.4`` or ``aces-0.5``."""
-    found: Rule[Any] | None = {plain.name: plain for plain in (COHEN, ACE_RULE)}.get(name)
-    found = found or two_stage_rule(name) or cascade_rule(name) or aces_rule(name)
+    plain: dict[str, Rule[Any]] = {COHEN.name: COHEN, ACE_RULE.name: ACE_RULE, **BY_LEVEL}
+    found = plain.get(name) or two_stage_rule(name) or cascade_rule(name) or aces_rule(name)
     if found is None:
         forms = ("paper-A:B for another split", "cascade-CONFIDENCE for votes that pass", "aces-THRESHOLD")
         raise unknown(name, [*NAMES, *forms])

@@ -245,6 +245,10 @@ class Scheme(ABC, Generic[V]):
         """Its sigma; None without one."""
         return None
 
+    def sigmas_of(self, certificate: Certificate) -> tuple[float, ...]:
+        """The sigmas of the class votes of one input, in the order of `View.experts`."""
+        return self.sigmas
+
     def contents(self, rule: str) -> str:
         """What a ledger of such a run holds."""
         return f"certificates under rule {rule}"

@@ -3,16 +3,28 @@
 Enters: modules, images. Leaves: votes, certificates and predictions.
 """
 
-from dualrs.smoothed.kinds import Aces, Cascade, DualSmoothed, Pool, RouterAlone, Smoothed, answering
+from dualrs.smoothed.kinds import (
+    Aces,
+    Ascending,
+    Cascade,
+    DualSmoothed,
+    InputDependent,
+    Pool,
+    RouterAlone,
+    Smoothed,
+    answering,
+)
 from dualrs.smoothed.model import SmoothedModel, certify_dataset
 from dualrs.smoothed.stated import Ace, Backed, Mixed
 
 __all__ = [
     "Ace",
     "Aces",
+    "Ascending",
     "Backed",
     "Cascade",
     "DualSmoothed",
+    "InputDependent",
     "Mixed",
     "Pool",
     "RouterAlone",

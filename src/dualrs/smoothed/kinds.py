@@ -1,21 +1,29 @@
 """The kinds of smoothed models, and the networks that each is made of."""
 
 from collections.abc import Mapping, Sequence
+from math import exp
 from typing import Unpack, final
 
+import numpy as np
 from torch import nn
 
 from dualrs import schemes
+from dualrs.data.dataset import as_dataset
+from dualrs.data.images import Pixels
 from dualrs.errors import BadModel, BadSetting
+from dualrs.models.ascent import Ascent
 from dualrs.models.confidence import ConfidenceBins
 from dualrs.models.entropy import EntropyBins
+from dualrs.models.neighbours import Neighbours
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.machine import EngineSettings
 from dualrs.sampling.noise import check_sigma
 from dualrs.sampling.work import Slot
+from dualrs.schemes.input_dependent import LEVEL
 from dualrs.schemes.scheme import sigma_method
-from dualrs.smoothed.model import SmoothedModel
+from dualrs.smoothed.model import Images, SmoothedModel
 from dualrs.smoothed.shared import Experts, Shared
+from dualrs.theory.moving import SMALLEST_STEP
 from dualrs.votes import PLAIN, Stage, check_confidences
 
 
@@ -128,6 +136,71 @@ class Aces(SmoothedModel):
 
 
 @final
+class InputDependent(SmoothedModel):
+    """A classifier under a sigma for each input: larger, the farther the nearest images of a set are.
+
+    Sukenik et al. 2022: ``sigma * exp(rate * (distance - centre))``, where distance is the mean to the ``k`` nearest of
+    ``neighbours``, the training images, in units of pixel values in [0, 1]. It is taken in so many ``levels``, and
+    sigma is that of the middle of one; certificates are about this sigma.
+    """
+
+    def __init__(
+        self,
+        classifier: nn.Module,
+        sigma: float,
+        neighbours: Images,
+        *,
+        k: int = 20,
+        rate: float = 0.01,
+        centre: float = 5.0,
+        levels: int = 512,
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        asked = Neighbours(_pixels(neighbours), k, levels)
+        if not rate * asked.step >= SMALLEST_STEP:
+            raise BadSetting(
+                f"the rate must be at least {SMALLEST_STEP / asked.step:.2g} for such images, got {rate:g}"
+            )
+        middle = check_sigma(sigma)
+        lowest, highest = (middle * exp(rate * (asked.step * (bin_ + 0.5) - centre)) for bin_ in (0, levels - 1))
+        kind = schemes.InputDependent(
+            (middle,), lowest=lowest, highest=highest, levels=levels, step=asked.step, dimensions=asked.dimensions
+        )
+        self.classifier = NoisyModel("classifier", classifier)
+        self.level = NoisyModel("set of neighbours", asked)
+        super().__init__(
+            kind, {(LEVEL.stage, LEVEL.sigma): self.level, (Stage.CLASS, kind.sigma): self.classifier}, **engine
+        )
+
+
+@final
+class Ascending(SmoothedModel):
+    """A classifier under the sigma that promises each input the largest radius (Alfarra et al. 2022).
+
+    Found by ``steps`` of ``rate`` up the gradient of that radius, from ``sigma`` on, over ``draws`` noises each. Radii
+    have no guarantee, as images nearby have other sigmas; `dualrs memory` makes certificates of them.
+    """
+
+    def __init__(
+        self,
+        classifier: nn.Module,
+        sigma: float,
+        *,
+        rate: float = 0.04,
+        steps: int = 900,
+        draws: int = 100,
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        self.classifier = NoisyModel("classifier", classifier)
+        asked = Ascent(classifier, check_sigma(sigma), rate=rate, steps=steps, draws=draws)
+        kind = schemes.InputDependent((asked.start,), lowest=asked.lowest, highest=asked.highest, levels=asked.levels)
+        self.level = NoisyModel("ascent", asked)
+        super().__init__(
+            kind, {(LEVEL.stage, LEVEL.sigma): self.level, (Stage.CLASS, kind.sigma): self.classifier}, **engine
+        )
+
+
+@final
 class Pool(SmoothedModel):
     """A classifier at several sigmas, or an expert for each, before there is a router: what labels are made from."""
 
@@ -169,6 +242,12 @@ def answering(model: SmoothedModel, method: str) -> tuple[SmoothedModel, str | N
 def _bare(model: NoisyModel) -> nn.Module:
     """A network without its bins of confidence."""
     return model.module.network if isinstance(model.module, ConfidenceBins) else model.module
+
+
+def _pixels(images: Images) -> Pixels:
+    """All images of a dataset, in memory."""
+    data = as_dataset(images, "the set of neighbours")
+    return np.stack([data.image(place) for place in range(len(data.ids))])
 
 
 def class_slots(experts: Mapping[float, NoisyModel]) -> dict[Slot, NoisyModel]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from dualrs.certificates import Certificate, Certificates, Prediction, Predictions, Rule
 from dualrs.data.dataset import ArrayDataset, Dataset, as_dataset
@@ -25,7 +25,7 @@ from dualrs.sampling.collect import Input, Memory, Report, collect
 from dualrs.sampling.engine import Engine
 from dualrs.sampling.machine import EngineSettings
 from dualrs.sampling.noise import NoiseSource, fresh_seed
-from dualrs.sampling.work import Counting, Slot
+from dualrs.sampling.work import Counting, Slot, slot_of
 from dualrs.schemes import ALL, NEEDED, Scheme
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
@@ -110,6 +110,10 @@ class SmoothedModel:
     def sigmas(self) -> tuple[float, ...]:
         """The sigmas of its classifier."""
         return self.kind.sigmas
+
+    def network(self, stage: Stage, sigma: float) -> nn.Module:
+        """What votes at a stage and a sigma."""
+        return self.models[slot_of(stage, sigma, self.models)].module
 
     def rule(self, name: str | None = None) -> Rule[Any]:
         """The rule of that name, if it fits this model; without a name, the default."""

@@ -146,6 +146,12 @@ class Votes:
         selection, estimation = (part.passing(confidence) for part in self.joint)
         return _counted(self.sigma, selection, estimation, self.plan, passes=True)
 
+    def rows(self, order: NDArray[np.int64]) -> "Votes":
+        """The votes on the same inputs in another order, or on some of them; without confidences."""
+        segments = None if self.segments is None else self.segments[order]
+        selection, estimation = self.selection[order], self.estimation[order]
+        return replace(self, selection=selection, estimation=estimation, segments=segments, joint=None)
+
     @property
     def sampled(self) -> NDArray[np.int64]:
         """Estimation votes of each input: a look, or 0 where this model was not sampled; shape (inputs,)."""

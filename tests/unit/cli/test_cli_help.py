@@ -23,6 +23,7 @@ GROUPS = {
         "board",
         "why",
         "attack",
+        "memory",
     ],
     "Train": ["dual", "label", "assign", "train", "rounds", "recipe"],
     "Data and models": ["data", "models", "evaluate"],

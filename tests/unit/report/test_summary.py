@@ -47,3 +47,21 @@ def test_one_missing_label_leaves_no_accuracy():
     assert summary.accuracy is None
     assert summary.average_radius is None
     assert summary.limits == {}
+
+
+def test_a_sigma_for_each_input_is_told_in_ranges_and_limits_without_theirs():
+    sigma_c = np.linspace(0.2, 0.6, 40)
+    count = len(sigma_c)
+    many = Results(
+        ids=np.arange(count).astype(str), index=np.arange(count), label=np.zeros(count, dtype=np.int64),
+        prediction=np.zeros(count, dtype=np.int64), radius=np.ones(count), seconds=np.zeros(count), sigma_c=sigma_c,
+    )  # fmt: skip
+    limits = np.array(["class", *(f"rival {sigma:g}" for sigma in sigma_c[1:])])
+    certificates = Certificates(
+        many.prediction, many.radius, sigma_c, many.radius, many.radius, limits, np.full(count, "certified")
+    )
+    summary = summarize(many, certificates, (0,))
+    assert len(summary.sigmas) == 8
+    assert sum(summary.sigmas.values()) == count
+    assert next(iter(summary.sigmas)) == "0.2 to 0.25"
+    assert summary.limits == {"class": 1, "rival": count - 1}

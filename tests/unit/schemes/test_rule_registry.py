@@ -6,7 +6,8 @@ import pytest
 from dualrs.certificates import Certificates
 from dualrs.certificates.two_stage import paper
 from dualrs.errors import BadSetting, TooFewVotes
-from dualrs.schemes import NAMES, CascadeVotes, DualVotes, rule
+from dualrs.schemes import NAMES, CascadeVotes, DualVotes, LevelledVotes, rule
+from dualrs.schemes.ace import AceVotes
 from dualrs.votes import SamplingPlan, Votes
 
 
@@ -21,11 +22,20 @@ def unanimous(n, candidates, classes=3):
     return DualVotes(votes(1.0, candidates), tuple(votes(0.25 * (i + 1), classes) for i in range(candidates)))
 
 
-KINDS = {"cohen": Votes, "cascade": CascadeVotes, "multiscale": CascadeVotes}  # all others read two stages
+KINDS = {  # all others read two stages
+    "cohen": Votes,
+    "ace": AceVotes, "cascade": CascadeVotes, "multiscale": CascadeVotes, "sukenik": LevelledVotes,
+    "as-if-constant": LevelledVotes,
+}  # fmt: skip
 
 
 def of_kind(found, votes):
-    views = {Votes: lambda: votes.experts[0], CascadeVotes: lambda: CascadeVotes(votes.experts)}
+    first = votes.experts[0]
+    views = {
+        Votes: lambda: first,
+        CascadeVotes: lambda: CascadeVotes(votes.experts),
+        LevelledVotes: lambda: LevelledVotes(np.eye(1, 2, dtype=np.int64), first, (0.25, 0.26), 0.5, 27),
+    }
     return views.get(found.reads, lambda: votes)()
 
 

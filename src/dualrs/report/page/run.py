@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dualrs.errors import BadTable
+from dualrs.errors import BadSetting, BadTable
 from dualrs.report.attacked import Campaigns, left_standing
 from dualrs.report.compare import beside
 from dualrs.report.gallery import Copies, Image, Why, explain_votes
@@ -20,6 +20,7 @@ from dualrs.storage.ledger import Ledger
 from dualrs.storage.results import read_sampled
 from dualrs.storage.verify import Report, silent
 
+LIVE = ("single", "dual", "cascade", "aces")  # the kinds of run whose rules the script of the page works out
 MOST_COPIED = 100  # inputs with copies at every sigma: each weighs as much as ten images
 MOST_INPUTS = 1000  # of a gallery; more make a page that no browser likes
 
@@ -85,6 +86,11 @@ def read_run(
     ``tables`` are results of others on its inputs, and ``campaigns`` attacks, of which those on this run are taken.
     """
     header = ledger.header
+    if header.scheme.name not in LIVE:
+        raise BadSetting(
+            f"{ledger.path} is a run of kind {header.scheme.name}, whose rules the script of the page does not know: "
+            "it would show wrong radii. Look at it with `dualrs show`, `compare`, `figure` and `why`"
+        )
     sampled = read_sampled(ledger)
     if not len(sampled.ids):
         raise BadTable(f"no input of {ledger.path} has a certificate yet; the command that began it goes on")
