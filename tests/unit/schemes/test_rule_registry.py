@@ -8,7 +8,7 @@ from dualrs.certificates.two_stage import paper
 from dualrs.errors import BadSetting, TooFewVotes
 from dualrs.schemes import NAMES, CascadeVotes, DualVotes, LevelledVotes, rule
 from dualrs.schemes.ace import AceVotes
-from dualrs.votes import SamplingPlan, Votes
+from dualrs.votes import SamplingPlan, Stated, Votes
 
 
 def unanimous(n, candidates, classes=3):
@@ -33,6 +33,7 @@ def of_kind(found, votes):
     first = votes.experts[0]
     views = {
         Votes: lambda: first,
+        AceVotes: lambda: AceVotes(Stated(np.eye(1, 3, dtype=np.int64), np.array([0.5]), first.plan), votes.experts),
         CascadeVotes: lambda: CascadeVotes(votes.experts),
         LevelledVotes: lambda: LevelledVotes(np.eye(1, 2, dtype=np.int64), first, (0.25, 0.26), 0.5, 27),
     }
