@@ -14,7 +14,7 @@ import dualrs
 
 TAKEN = (
     *("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "LICENSE", "CITATION.cff"),
-    *("docs/*.md", "docs/*.svg", "results/**/*.md", "results/**/*.png", "results/*.sh"),
+    *("docs/*.md", "docs/*.svg", "results/**/*.md", "results/**/*.png", "results/**/*.sh"),
     *("examples/*.*", "src/dualrs/recipes/**/*.toml"),
 )
 

@@ -74,10 +74,11 @@ class ModelSection(Section):
             raise ValueError("give either a classifier or experts (one per sigma)")
         if self.core is None and (self.thresholds is not None or self.selector is not None):
             raise ValueError("thresholds and a selector go with a core network; name one")
-        if self.core is not None and (self.sigma is None) != (self.thresholds is None):
+        one_sigma, routed = self.sigma is not None, self.router is not None
+        if self.core is not None and (one_sigma != (self.thresholds is not None) or (one_sigma and routed)):
             raise ValueError(
-                "beside a core network, give a classifier, one sigma and thresholds (ACES); or several sigmas, where "
-                "the core states a radius of its own"
+                "beside a core network, give a classifier, one sigma and thresholds, and no router (ACES); or several "
+                "sigmas, where the core states a radius of its own"
             )
         if self.confidences is not None and self.router is not None and (self.core is not None or self.sigma_e == 0):
             raise ValueError("confidences are for a cascade; leave them out beside a router or a core without noise")
