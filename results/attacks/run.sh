@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 
 mkdir -p runs/attacks
 for method in cascade fusion paper sigma-0.5 sigma-0.25 sigma-1; do
+    if [ -f "results/attacks/$method.attack" ]; then cp -n "results/attacks/$method.attack" runs/attacks/; fi
     dualrs attack results/cascade/subset/off-the-shelf.ledger --recipe results/cascade/subset/off-the-shelf.toml \
         --method "$method" -o "runs/attacks/$method.attack" "$@"
     sed 's/"change":{[^}]*}/"change":null/' "runs/attacks/$method.attack" > "results/attacks/$method.attack"
