@@ -100,6 +100,9 @@ def print_attacks(found: "Attacks", method: str, out: Path) -> None:
 
     from dualrs.theory.radius import RADII
 
+    if not len(found):
+        print(f"{method}: none of these inputs has a certificate, so there is nothing to attack")
+        return
     print(f"{method}: {found}")
     upper = np.array([np.inf if row.upper is None else row.upper for row in found])
     radius = np.array([row.radius for row in found])
@@ -109,7 +112,7 @@ def print_attacks(found: "Attacks", method: str, out: Path) -> None:
         table.add_column(column, justify="left" if not column else "right")
     for what, reach in (("certified", radius), ("not broken by attack", upper)):
         table.add_row(what, *(f"{100 * (reach >= r).mean():.1f}" for r in shown))
-    if len(found) and any(row.searched for row in found):
+    if any(row.searched for row in found):
         Console().print(table)
         aims = Counter(row.aim or "none found" for row in found)
         print("what led to the nearest change: " + ", ".join(f"{aim} {count}" for aim, count in aims.most_common()))

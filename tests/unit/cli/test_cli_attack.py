@@ -7,8 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dualrs.cli import app
+from dualrs.cli.attack import print_attacks
 from dualrs.report.nearest import Nearest
-from dualrs.storage.attacks import read_attacks
+from dualrs.storage.attacks import Attacks, read_attacks
 
 run = CliRunner().invoke
 
@@ -71,6 +72,12 @@ def test_broken_certificates_end_with_code_1(certified, monkeypatch):
     found = run(app, ["attack", "run.ledger", *certified, "--method", "sigma-0.1", "--no-bracket"])
     assert found.exit_code == 1, found.output
     assert "not chance" in found.output
+
+
+def test_inputs_without_a_certificate_leave_nothing_to_attack(tmp_path, capsys):
+    print_attacks(Attacks((), 0.001), "cascade", tmp_path / "run.attack")
+    said = capsys.readouterr().out
+    assert said == "cascade: none of these inputs has a certificate, so there is nothing to attack\n"
 
 
 def test_a_ledger_of_labels_has_nothing_to_attack(certified):
