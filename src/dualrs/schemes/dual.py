@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrs.certificates import Certificate, Certificates, Outcome, Predictions, Rule, predict_dual
-from dualrs.certificates.certificate import CLASS, Evidence
+from dualrs.certificates.certificate import Evidence
 from dualrs.certificates.fusion import fusion, helpful_experts
 from dualrs.certificates.rule import concluded
 from dualrs.certificates.selection import candidate_and_class, top
@@ -18,7 +18,7 @@ from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import Hopes, Target, both_parts, going_on, next_look, whole
 from dualrs.schemes.aim import Aim, Move, Shares, but
 from dualrs.schemes.cascade import CascadeVotes, cascade_rule, cascades_beside
-from dualrs.schemes.scheme import ORACLE, Seen, View, begin, class_estimation, class_limits, sigma_method, undecided
+from dualrs.schemes.scheme import ORACLE, Seen, View, begin, class_estimation, routing_limits, sigma_method, undecided
 from dualrs.schemes.several import Several
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import round_down
@@ -269,9 +269,4 @@ class Dual(Several[DualVotes]):
         rival = "another sigma"
         if certificate.rival is not None:
             rival = f"sigma {certificate.rival:g}, where another class might win"
-        if certificate.outcome is Outcome.ROUTER_UNDECIDED:
-            return f"It abstains: {routed}, and the true answer might be {rival}; {holds}."
-        beyond = round_down(certificate.r_sigma)
-        if certificate.limited_by == CLASS:
-            return f"{class_limits(said, certificate)} A change of the routing does no harm up to {beyond}."
-        return f"The routing limits it: {routed}; beyond {beyond} it might answer {rival}. Yet {holds}."
+        return routing_limits(certificate, said, routed, rival, holds)

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrs.certificates import Certificate, Certificates, Outcome, Rule
-from dualrs.certificates.certificate import CLASS, Radii
+from dualrs.certificates.certificate import Radii
 from dualrs.certificates.rule import concluded
 from dualrs.certificates.selection import candidate_and_class, demand, top
 from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import both_parts, whole
 from dualrs.schemes.aim import Aim, Move, Shares, but
 from dualrs.schemes.dual import COMPARED, TwoStage, two_stage_rule
-from dualrs.schemes.scheme import ORACLE, Scheme, Seen, View, class_estimation, class_limits, sigma_method, undecided
+from dualrs.schemes.scheme import ORACLE, Scheme, Seen, View, class_estimation, routing_limits, sigma_method, undecided
 from dualrs.theory.radius import round_down
 from dualrs.votes import (
     BINS,
@@ -226,12 +226,7 @@ class Routed(Scheme[MixedVotes]):
         rival = "another candidate"
         if certificate.rival is not None:
             rival = f"{self._named(certificate.rival)}, where another class might win"
-        if certificate.outcome is Outcome.ROUTER_UNDECIDED:
-            return f"It abstains: {routed}, and the true answer might be {rival}; {holds}."
-        beyond = round_down(certificate.r_sigma)
-        if certificate.limited_by == CLASS:
-            return f"{class_limits(said, certificate)} A change of the routing does no harm up to {beyond}."
-        return f"The routing limits it: {routed}; beyond {beyond} it might answer {rival}. Yet {holds}."
+        return routing_limits(certificate, said, routed, rival, holds)
 
 
 @final

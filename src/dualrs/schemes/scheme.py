@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from dualrs.certificates import Certificate, Predictions, Rule, check_predict, predicted
+from dualrs.certificates import Certificate, Outcome, Predictions, Rule, check_predict, predicted
+from dualrs.certificates.certificate import CLASS
 from dualrs.certificates.cohen import cohen
 from dualrs.certificates.rule import concluded
 from dualrs.certificates.selection import Indices
@@ -273,6 +274,16 @@ class Scheme(ABC, Generic[V]):
 def class_limits(said: str, certificate: Certificate) -> str:
     """That the class limits it, given what was said of its votes."""
     return f"The class limits it: {said}; beyond {round_down(certificate.r_c)} another class might win."
+
+
+def routing_limits(certificate: Certificate, said: str, routed: str, rival: str, holds: str) -> str:
+    """What limits a class that a routing leads to, given what was said of its votes, the routing and its rival."""
+    if certificate.outcome is Outcome.ROUTER_UNDECIDED:
+        return f"It abstains: {routed}, and the true answer might be {rival}; {holds}."
+    beyond = round_down(certificate.r_sigma)
+    if certificate.limited_by == CLASS:
+        return f"{class_limits(said, certificate)} A change of the routing does no harm up to {beyond}."
+    return f"The routing limits it: {routed}; beyond {beyond} it might answer {rival}. Yet {holds}."
 
 
 def undecided(said: str) -> str:
