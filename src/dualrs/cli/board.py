@@ -86,22 +86,16 @@ def _entry(name: str, path: Path, redraw: int | None) -> "Entry":
 def _redrawn(path: Path, count: int) -> str:
     """Draw some votes of a run again, and say how many; a run whose card names no recipe is left as it is."""
     from dualrs.cli.options import DataOptions, NetworkOptions, recipe_file
-    from dualrs.cli.redraw import open_run
+    from dualrs.cli.redraw import drawn_again, open_run
     from dualrs.errors import ForeignLedger
-    from dualrs.jobs import redraw
-    from dualrs.progress import Bar
     from dualrs.report.board import read_card
-    from dualrs.storage import Ledger
 
     recipe = read_card(path).recipe
     if not recipe:
         return ""
-    with Ledger.open(path) as ledger:
-        beside = path.parent / recipe
-        found = beside if beside.exists() else recipe_file(recipe)
-        model, dataset = open_run(ledger.header, found, NetworkOptions(), DataOptions(), None)
-        with Bar(path.name, len(ledger.inputs())) as bar:
-            drawn = redraw(model, dataset, ledger, count, report=bar.update)
+    beside = path.parent / recipe
+    found = beside if beside.exists() else recipe_file(recipe)
+    drawn = drawn_again(path, count, lambda run: open_run(run, found, NetworkOptions(), DataOptions(), None))
     if drawn.problems:
         raise ForeignLedger(f"{path}: {drawn.problems[0]}; its votes are not those of the networks that its card names")
     return f"{drawn.drawn:,} of {drawn.units:,} units redrawn"

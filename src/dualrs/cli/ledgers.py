@@ -198,14 +198,9 @@ def _examine(ledger: Path) -> bool:
 
 def _redraw(ledger: Path, count: int, given: "Callable[[Header], tuple[SmoothedModel, Dataset]]") -> bool:
     """Draw votes of a ledger again, and say what came of it; whether all came out the same."""
-    from dualrs.jobs import redraw
-    from dualrs.progress import Bar
-    from dualrs.storage import Ledger
+    from dualrs.cli.redraw import drawn_again
 
-    with Ledger.open(ledger) as opened:
-        model, dataset = given(opened.header)
-        with Bar(ledger.name, len(opened.inputs())) as bar:
-            found = redraw(model, dataset, opened, count, report=bar.update)
+    found = drawn_again(ledger, count, given)
     chances = " and ".join(f"{found.chance(1 / few):.1%} had it been one in {few}" for few in (10, 100))
     return _conclude(
         ledger,

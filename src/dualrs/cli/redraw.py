@@ -1,5 +1,6 @@
-"""What `dualrs verify --redraw` needs to draw votes again: the networks and the data of a run."""
+"""Drawing votes of a run again, for `dualrs verify` and `dualrs board`: its networks, its data, and the drawing."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ from dualrs.errors import BadRecipe
 
 if TYPE_CHECKING:
     from dualrs.data.dataset import Dataset
+    from dualrs.jobs.redraw import Redrawn
     from dualrs.smoothed import SmoothedModel
     from dualrs.storage import Header
 
@@ -36,3 +38,15 @@ def open_run(
         raise BadRecipe("to draw votes again, name the images: --data, --recipe or --model")
     engine = {"batch_size": header.batch_size, "device": device or header.device, "dtype": header.dtype}
     return build_again(header.scheme, found, **engine), build_data(section)
+
+
+def drawn_again(ledger: Path, count: int, opened: "Callable[[Header], tuple[SmoothedModel, Dataset]]") -> "Redrawn":
+    """Draw so many random units of a ledger again, with the model and the data that its header leads to."""
+    from dualrs.jobs import redraw
+    from dualrs.progress import Bar
+    from dualrs.storage import Ledger
+
+    with Ledger.open(ledger) as recorded:
+        model, dataset = opened(recorded.header)
+        with Bar(ledger.name, len(recorded.inputs())) as bar:
+            return redraw(model, dataset, recorded, count, report=bar.update)
