@@ -16,7 +16,7 @@ def status(ledger: LedgerFile) -> None:
     """
     from dualrs.certificates import spell_seed
     from dualrs.storage import Ledger
-    from dualrs.storage.status import last_written, standing, votes_per_second
+    from dualrs.storage.status import last_written, standing, votes_left, votes_per_second
 
     with Ledger.open(ledger) as opened:
         run, now = opened.header, standing(opened)
@@ -31,10 +31,7 @@ def status(ledger: LedgerFile) -> None:
         silence = time.time() - last_written(ledger)
         rate = votes_per_second(opened, _PATIENCE) if silence < _QUIET else 0.0
     if rate:
-        # What an input takes is told by those that are done, or else by the plan.
-        largest = sum(run.plan.votes(stream.part) for stream in run.scheme.streams)
-        left = (now.inputs * now.votes / now.done if now.done else now.inputs * largest) - now.votes
-        print(f"{rate:,.0f} votes/s, about {duration(max(left, 0) / rate)} left")
+        print(f"{rate:,.0f} votes/s, about {duration(votes_left(run, now) / rate)} left")
     elif silence < _QUIET:
         print(f"last written {duration(time.time() - last_written(ledger))} ago")
     else:

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 
 _VOTES = "SELECT coalesce(sum(stop - start), 0) FROM votes"
@@ -35,6 +36,13 @@ def standing(ledger: Ledger) -> Standing:
             FROM (SELECT sum(stop - start) AS held FROM votes GROUP BY input)"""
         done, votes = next(rows(query, (planned,)))
         return Standing(inputs, done, votes)
+
+
+def votes_left(header: Header, now: Standing) -> float:
+    """About how many votes are missing: what an input takes is told by those that are done, or else by the plan."""
+    largest = sum(header.plan.votes(stream.part) for stream in header.scheme.streams)
+    each = now.votes / now.done if now.done else largest
+    return max(now.inputs * each - now.votes, 0.0)
 
 
 def votes_per_second(ledger: Ledger, patience: float) -> float:

@@ -19,7 +19,7 @@ from typing import Any
 
 from dualrs.errors import BadSetting, DualrsError
 from dualrs.storage.ledger import Ledger
-from dualrs.storage.status import last_written, standing
+from dualrs.storage.status import last_written, standing, votes_left
 
 HOST = "127.0.0.1"
 _SPAN = 60.0  # seconds over which the speed is measured
@@ -53,8 +53,7 @@ class Watched:
         (since, before), left = self._seen[0], None
         rate = (now.votes - before) / (written - since) if written > since else 0.0
         if rate and now.done:
-            # What an input takes is told by those that are done.
-            left = max(now.inputs * now.votes / now.done - now.votes, 0.0) / rate
+            left = votes_left(header, now) / rate
         return {
             "run": f"{header.contents} · {header.dataset} · {header.amount}",
             "inputs": now.inputs,
