@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,8 @@ def of_ledger(path: Path, name: str, redrawn: str = "", report: Report = silent)
         (found,) = methods(ledger, [own_method(header)]).values()
     evidence = f"{VERIFIED}; {redrawn}" if redrawn else VERIFIED
     votes = float(found.votes_per_input.mean()) if len(found.votes_per_input) else np.nan
-    return _entry(name, card, found.title, found.guarantee, header.dataset, evidence, about, found.results, votes)
+    measured = _measured(found.results)
+    return Entry(name, card, found.title, found.guarantee, header.dataset, evidence, about, votes=votes, **measured)
 
 
 def of_table(path: Path, name: str) -> Entry:
@@ -79,33 +81,16 @@ def of_table(path: Path, name: str) -> Entry:
     about = {"notes on the table": "; ".join(imported.notes)} if imported.notes else {}
     guarantee = "as its authors state it: without votes nothing can be derived again"
     data = card.data or "data not said"
-    return _entry(name, card, "as reported", guarantee, data, REPORTED, about, imported.results, np.nan)
+    return Entry(name, card, REPORTED, guarantee, data, REPORTED, about, **_measured(imported.results))
 
 
-def _entry(
-    name: str,
-    card: EntryCard,
-    method: str,
-    guarantee: str,
-    data: str,
-    evidence: str,
-    about: dict[str, str],
-    results: Results,
-    votes: float,
-) -> Entry:
+def _measured(results: Results) -> dict[str, Any]:
+    """The numbers of a row that follow from results."""
     known = np.isfinite(results.seconds)
-    return Entry(
-        name,
-        card,
-        method,
-        guarantee,
-        data,
-        evidence,
-        about,
-        inputs=len(results),
-        accuracy=certified_accuracy(results),
-        acr=average_certified_radius(results),
-        abstained=abstention(results),
-        votes=votes,
-        seconds=float(results.seconds[known].mean()) if known.any() else np.nan,
-    )
+    return {
+        "inputs": len(results),
+        "accuracy": certified_accuracy(results),
+        "acr": average_certified_radius(results),
+        "abstained": abstention(results),
+        "seconds": float(results.seconds[known].mean()) if known.any() else np.nan,
+    }
