@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from half_spaces import COUPLINGS, FAR, OTHER, PLAN, Steps, Y, always, edge, half_space
+from half_spaces import COUPLINGS, FAR, OTHER, PLAN, Problem, Steps, Y, always, edge, half_space
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
@@ -43,16 +43,8 @@ def drawn_noise(trials, plan, rng):
 
 
 @dataclass(frozen=True)
-class Mixture:
+class Mixture(Problem):
     """A router and experts, at their sigmas or without noise at 0, and the radius within which G keeps its class."""
-
-    router: Steps
-    experts: tuple[Steps, ...]
-    sigmas: tuple[float, ...]
-    radius: float
-    sigma_e: float = 1.0
-    classes: int = 3
-    plan: SamplingPlan = PLAN
 
     def predictor(self, t):
         """G at the points t."""
@@ -60,10 +52,6 @@ class Mixture:
         routed = answers_at(self.router, t, self.sigma_e, len(self.experts))
         each = [answers_at(e, t, s, self.classes) for e, s in zip(self.experts, self.sigmas, strict=True)]
         return np.stack(each)[routed, np.arange(len(t))]
-
-    @cached_property
-    def label(self):
-        return int(self.predictor(0.0)[0])
 
     def draw(self, trials, coupling, seed):
         """Votes of every trial; noise of the experts is their own, that of the router, or its negative."""
