@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "results" / "README.md"])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "results").rglob("README.md")])
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _SNIPPET = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:^```\n(?P<output>.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(

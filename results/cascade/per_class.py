@@ -1,4 +1,4 @@
-"""Thresholds per class for the cascade, chosen and cross-validated on calibration votes: what ../README.md reports.
+"""Thresholds per class for the cascade, chosen and cross-validated on calibration votes: what README.md reports.
 
     python results/cascade/per_class.py LEDGER...
 

@@ -1,4 +1,4 @@
-"""Fine-tune the bundled classifier for the cascade in three ways of equal cost: what ../README.md reports.
+"""Fine-tune the bundled classifier for the cascade in three ways of equal cost: what README.md reports.
 
     python results/cascade/training.py plain         cross-entropy
     python results/cascade/training.py consistency   and consistency of two noisy copies, at the noisiest stage only

@@ -44,7 +44,7 @@ def test_the_recipe_expects_what_the_quickstart_certifies():
     assert [round(100 * share) for share in row.accuracy] == [int(percent) for percent in expected.split()]
 
 
-# Tables of results/README.md that no one command prints
+# Tables of results that no one command prints
 
 RESULTS = ROOT / "results"
 ROUTERS = (
@@ -54,9 +54,9 @@ ROUTERS = (
 SEEDS = ("sigma-0.25", "sigma-0.5", "sigma-1", "multiscale", "paper", "fusion")
 
 
-def shown(heading):
-    """The numbers in the table below a heading, row by row."""
-    section = (RESULTS / "README.md").read_text(encoding="utf-8").partition(f"\n{heading}\n")[2]
+def shown(folder, heading):
+    """The numbers in the table below a heading of a folder's page, row by row."""
+    section = (RESULTS / folder / "README.md").read_text(encoding="utf-8").partition(f"{heading}\n")[2]
     rows = re.search(r"\n\n((?:\|.*\n)+)", section)[1].splitlines()[2:]
     cells = ([cell.strip() for cell in row.split("|")[2:-1]] for row in rows)
     return [[float(cell) for cell in row if cell] for row in cells]
@@ -70,7 +70,7 @@ def accuracy(derived, radii, ids=None):
 
 
 def test_routers_have_what_the_table_of_ablations_shows():
-    rows = shown("## What a router learns")
+    rows = shown("ablations", "# What a router learns")
     assert len(rows) == len(ROUTERS)
     for row, name in zip(rows, ROUTERS, strict=True):
         with Ledger.open(RESULTS / "ablations" / f"{name}.ledger") as ledger:
@@ -81,7 +81,7 @@ def test_routers_have_what_the_table_of_ablations_shows():
 
 
 def test_both_seeds_have_what_their_table_shows():
-    rows = shown("### Second seed")
+    rows = shown("headline", "## Second seed")
     with Ledger.open(RESULTS / "headline" / "tuned.ledger") as zero:
         first = methods(zero, list(SEEDS))
     with Ledger.open(RESULTS / "headline" / "seed-1" / "tuned.ledger") as one:
