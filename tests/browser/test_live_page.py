@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chromium import choose, move
-from report_cases import ACE, ASCENT, BACKED, MIXED, NEAR, a_header, made
+from report_cases import ACE, BACKED, MIXED, a_header, made
 from scipy.special import ndtri
 
 from dualrs.certificates import Certificates

@@ -96,7 +96,10 @@ def stated_rule(reads: type[V], part: Callable[[V], Stated]) -> Rule[V]:
     def once(votes: V, found: Certificates, alpha: float) -> NDArray[np.int64]:
         return np.ones(len(found), dtype=np.int64)
 
-    return Rule(STATED, f"{WITHOUT_NOISE} alone", reads, concluded(radii), lambda alpha: 1.0, once)  # it needs no votes
+    found = Rule(
+        STATED, f"{WITHOUT_NOISE} alone", reads, concluded(radii), lambda alpha: 1.0, once
+    )  # it needs no votes
+    return replace(found, caveat="and as nothing is estimated, with none")
 
 
 @dataclass(frozen=True)
@@ -140,9 +143,12 @@ class Routed(Several[MixedVotes]):
         chosen, selected = candidate_and_class(votes)
         number = np.array([self.sigmas.index(c) if c else -1 for c in self.candidates])
         experts = tuple(e for e in votes.experts if isinstance(e, Votes))
-        core = self._core(votes).answer if 0.0 in self.candidates else None
         router = votes.router if isinstance(votes.router, Votes) else None
-        return View(experts, number[chosen], selected, router, core)
+        found = View(experts, number[chosen], selected, router)
+        if 0.0 not in self.candidates:
+            return found
+        core = self._core(votes)
+        return replace(found, core=core.answer, core_radius=core.radius)
 
     def _core(self, votes: MixedVotes) -> Stated:
         found = votes.experts[self.candidates.index(0.0)]

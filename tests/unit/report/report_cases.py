@@ -79,7 +79,10 @@ def _vote(ledger, name, rng, label, only_chosen):
         for stream in (s for s in ledger.rows.answers if s.part is part):
             if only_chosen and stream.stage is Stage.CLASS and header.scheme.sigmas.index(stream.sigma) != chosen:
                 continue
-            if header.scheme.name == "input-dependent" and stream.sigma not in (0.0, header.scheme.by_level[chosen or 0]):
+            if header.scheme.name == "input-dependent" and stream.sigma not in (
+                0.0,
+                header.scheme.by_level[chosen or 0],
+            ):
                 continue
             total = 0
             for unit in header.plan.units(name, stream):

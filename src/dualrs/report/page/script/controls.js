@@ -100,6 +100,7 @@ function standing() {
   const look = current(), { run } = look, own = run.methods.find((method) => method.name === run.rule);
   const before = `Fixed by the run: ${spoken(look, ownSettings(run))}, n0 ${count(run.n0)}.`;
   byId("reset").hidden = !look.moved;
+  byId("playing").hidden = Boolean(run.settled);
   byId("standing").classList.toggle("moved", look.moved);
   byId("standing").textContent = look.moved
     ? `${before} You look at: ${spoken(look, look.settings)}. This is a look after the fact: each number is right at its settings, but no guarantee covers settings that were chosen after seeing the votes.`
