@@ -82,7 +82,7 @@ def test_what_has_no_guarantee_says_so_wherever_a_radius_stands(settled):
     for said in (
         ", without a guarantee",
         "claimed, no guarantee",
-        "as-if-constant, no guarantee",
+        " class 0, no guarantee",
         "nothing is guarantee",
     ):
         assert said in shown

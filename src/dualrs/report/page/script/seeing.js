@@ -19,7 +19,7 @@ function termsOf(look, claim) {
 /** Whether the answer is certain at a distance, and if not, because of what. */
 function certainty(look, claim, distance) {
   const at = `At distance ${distance.toFixed(2)}`, terms = termsOf(look, claim), words = (term) => `${term.what} (${term.upTo > 0 ? `certain up to ${roundDown(term.upTo)}` : "not even here"})`;
-  if (!look.own.guaranteed) return `${at} nothing is guaranteed: ${look.own.guarantee}.`;
+  if (!look.own.guaranteed) return `${at} nothing is guaranteed: ${look.own.guarantee.replace(/^none[^:]*: /, "")}.`;
   if (claim.outcome === "predicted") return `${at} nothing is said: the core network answers, and its claim is about the input alone.`;
   if (claim.radius > distance) return `${at} the answer is still certain.`;
   const failing = terms.filter((term) => term.upTo <= distance).sort((a, b) => a.upTo - b.upTo);
@@ -70,7 +70,7 @@ function seeing(look, input) {
     const distance = +range.value;
     shown.textContent = distance.toFixed(2);
     said.textContent = certainty(look, claim, distance);
-    marks.replaceChildren(...termsOf(look, claim).map((term) => make("li", { class: term.upTo > distance ? "holds" : "fails" },
+    marks.replaceChildren(...(look.own.guaranteed ? termsOf(look, claim) : []).map((term) => make("li", { class: term.upTo > distance ? "holds" : "fails" },
       `${term.upTo > distance ? "✓" : "✗"} ${term.what}: ${term.upTo === Infinity ? "always" : term.upTo > 0 ? `up to ${roundDown(term.upTo)}` : "not certain"}`)));
     for (const draw of moves) draw(distance);
   }

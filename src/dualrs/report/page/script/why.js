@@ -63,7 +63,7 @@ function explained(input) {
       make("div", { class: "panel" }, make("h3", {}, "Radii"), bars(radii.map(([name, r, kind]) => [name, r, roundDown(r), kind]), longest)),
       make("div", { class: "panel" }, make("h3", {}, "By method"), bars(methods.map((method) => {
         const { prediction, radius } = method.claims[i];
-        return [method.guaranteed ? method.name : `${method.name}, no guarantee`, radius, prediction < 0 ? "abstains" : `${roundDown(radius)} ${named(run, prediction)}`, prediction === label ? "truth" : ""];
+        return [method.name, radius, prediction < 0 ? "abstains" : `${roundDown(radius)} ${named(run, prediction)}${method.guaranteed ? "" : ", no guarantee"}`, prediction === label ? "truth" : ""];
       }), longest)),
       hearing.router?.stays && routes(settings.rule) ? statedPanel("Router", hearing.router, i, (answer) => candidateName(run.candidates[answer])) : null,
       hearing.router && !hearing.router.stays ? votesPanel(`${run.router_name[0].toUpperCase()}${run.router_name.slice(1)} votes at sigma ${short(hearing.router.sigma)}`,
