@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make the tables and figures under results/ from the ledgers there, and check them: a minute, without a network.
+# Make the tables and figures under results/ from the ledgers there, and check them: some minutes, without a network.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -40,6 +40,8 @@ dualrs figure accuracy --methods paper ablations/{off-the-shelf,data-10-percent,
 
 compare experts weak/paper --methods sigma-0.25,sigma-1,paper,fusion
 dualrs figure accuracy --methods sigma-0.25,sigma-1,paper experts/*.ledger -o experts/accuracy.png
+
+baselines/tables.sh
 
 compare aces sigma-0.25/aces-0.5
 dualrs figure accuracy rounds/off-the-shelf.ledger aces/*.ledger -o aces/accuracy.png \

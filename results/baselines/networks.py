@@ -19,7 +19,7 @@ def margin_router() -> nn.Module:
 
 
 def core_router() -> nn.Module:
-    """The bundled router, whose first answer now means the network without noise in place of sigma 0.25."""
-    router = zoo.load("cifar10-router")
+    """The first bundled router, whose first answer now means the network without noise in place of sigma 0.25."""
+    router = zoo.load("cifar10-first-router")
     del router.routes
     return router

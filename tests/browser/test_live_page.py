@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chromium import choose, move
-from report_cases import a_header, made
+from report_cases import ACE, BACKED, MIXED, a_header, made
 from scipy.special import ndtri
 
 from dualrs.certificates import Certificates
@@ -27,6 +27,9 @@ SETTINGS = {
     "two": ({"sigmas": (0.5, 1.0)}, ("fusion", "cascade@0.55")),
     "single": ({"rule": "cohen", "sigmas": (0.5,), "sigma_e": None}, ()),
     "aces": (ACES, ("aces-1",)),
+    "ace": (ACE, ("fusion-pair",)),
+    "mixed": (MIXED, ("paper-1:4", "fusion-pair")),
+    "backed": (BACKED, ("cascade-0.4", "cascade-0.4,0.6@0.6", "cascade@0.5,0.5,0.7")),
 }
 
 
@@ -124,10 +127,10 @@ EXPLAINED = """(() => {
     Object.assign(look.settings, { rule });
     look.update();
     look.own.claims.forEach((claim, i) => {
-      if (!claim.sigma) return;
+      if (claim.choice === 1) return;
       const least = Math.min(...termsOf(look, claim).map((term) => term.upTo));
       worst[0] = Math.max(worst[0], off(least, Math.min(claim.rClass, claim.rBefore)));
-      worst[1] = Math.max(worst[1], off(radiusOf(boundOf(look, i, claim)), claim.rClass));
+      if (claim.sigma) worst[1] = Math.max(worst[1], off(radiusOf(boundOf(look, i, claim)), claim.rClass));
       stepsOf(look, i, claim);
     });
   }

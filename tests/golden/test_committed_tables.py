@@ -12,6 +12,7 @@ TABLES = sorted(RESULTS.rglob("table.csv"))
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: str(table.parent.relative_to(RESULTS)))
 def test_every_row_follows_from_the_committed_votes(table: Path) -> None:
-    rows, problems = recompute(table, sorted(table.parent.glob("*.ledger")))
+    files = sorted(file for kind in ("ledger", "tsv") for file in table.parent.glob(f"*.{kind}"))
+    rows, problems = recompute(table, files)
     assert problems == []
     assert rows > 0

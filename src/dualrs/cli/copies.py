@@ -41,20 +41,19 @@ def copies_of(header: "Header", why: "Why", image: "Pixels", smoothed: "Smoothed
     import numpy as np
 
     from dualrs.report.gallery import Copies
-    from dualrs.sampling.noise import FIRST_NOISE, NOISE, SHARED, NoiseSource, draw_block
+    from dualrs.sampling.noise import FIRST_NOISE, NOISE, SHARED, NoiseSource, draw_block, noise_stream
     from dualrs.votes import Part, Stage, Stream
 
     if header.noise.removesuffix(SHARED) not in (NOISE, FIRST_NOISE):
         raise ForeignLedger(f"the noise of this run is {header.noise}, which this version of dualrs does not draw")
     scheme = header.scheme
-    shared = scheme.router_sigma if header.noise.endswith(SHARED) else None
     stages = [] if scheme.router_sigma is None else [(Stage.ROUTER, scheme.router_sigma)]
     stages += [(Stage.CLASS, sigma) for sigma in scheme.sigmas_of(why.certificate)]
     source = NoiseSource(scheme.purpose, header.seed, by_name=header.noise.startswith(FIRST_NOISE))  # without torch
     noisy: list[Pixels] = []
     denoised: list[Pixels | None] = []
     for stage, sigma in stages:
-        drawn = Stream(Stage.ROUTER if sigma == shared else stage, Part.ESTIMATION, sigma)
+        drawn = noise_stream(Stream(stage, Part.ESTIMATION, sigma), header.noise, scheme.router_sigma)
         noise = draw_block(source, why.id, image, drawn, 0)[0]
         levels = image.astype(np.int64) + noise.reshape(image.shape)
         noisy.append(np.clip(levels, 0, 255).astype(np.uint8))

@@ -236,12 +236,14 @@ def export(
             results, _ = derive(opened, rule, alpha)
             write(results, file)
             rows = len(results)
+            guaranteed = opened.header.scheme.rule(rule or opened.header.rule).guaranteed
+            note = "" if guaranteed else "; its radii have no guarantee"
         else:
             _refuse_of_votes(opened, {"--rule": rule})
             found = _lessons(opened, alpha)
             write_columns(found.columns, file)
-            rows = len(found.ids)
-    print(f"wrote {rows} rows to {file}")
+            rows, note = len(found.ids), ""
+    print(f"wrote {rows} rows to {file}{note}")
 
 
 def import_(

@@ -190,6 +190,8 @@ def _accuracy(
             chosen = None if len(opened) == 1 else [own_method(ledger.header)]
         for method in methods(ledger, chosen).values():
             curve = method.title if len(opened) == 1 else f"{label}, {method.name}" if names else label
+            if not method.guaranteed and "guarantee" not in curve:
+                curve += ", no guarantee"
             found[curve] = method.results
             fixed += [curve] * (method.sigma is not None)
     others, attacks = Campaigns.among([table.path for table in tables])

@@ -121,10 +121,11 @@ def _print(found: "Why", names: "Sequence[str] | None", header: "Header") -> Non
         top = None if counts is None else top_classes(counts, names, scheme.classes)
         _print_bars(f"class votes at sigma {sigma:g}{', chosen' * (sigma == found.certificate.sigma_c)}", top)
     if found.core is not None:
-        console.print(f"[bold]core network, without noise[/bold]\n  {class_name(found.core, names)}")
+        stands = "" if found.core_radius is None else f", up to {round_down(found.core_radius)}"
+        console.print(f"[bold]core network, without noise[/bold]\n  {class_name(found.core, names)}{stands}")
     console.print("[bold]radii[/bold]")
     for name, radius in found.radii().items():
-        console.print(f"  {name:<20} {round_down(radius)}")
+        console.print(f"  {name:<21} {round_down(radius)}")
 
 
 def _print_attack(nearest: "Nearest | None", missing: str, names: "Sequence[str] | None") -> None:

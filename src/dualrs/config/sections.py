@@ -80,8 +80,6 @@ class ModelSection(Section):
                 "beside a core network, give a classifier, one sigma and thresholds, and no router (ACES); or several "
                 "sigmas, where the core states a radius of its own"
             )
-        if self.confidences is not None and self.router is not None and (self.core is not None or self.sigma_e == 0):
-            raise ValueError("confidences are for a cascade; leave them out beside a router or a core without noise")
         if self.neighbours is None and (self.k is not None or self.centre is not None):
             raise ValueError("k and centre go with neighbours, by whose distance sigma changes; name them")
         if not self.ascent and (self.steps is not None or self.draws is not None):

@@ -9,15 +9,15 @@ from dualrs.errors import BadSetting, ForeignLedger
 from dualrs.jobs.model import Model
 from dualrs.jobs.recount import demand_same, model_name
 from dualrs.sampling.collect import Report
+from dualrs.sampling.noise import SHARED, noise_stream
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 from dualrs.votes import UNIT, Counts, Stream, Unit
 
-# What decides no vote of a network that both runs have. Pixels and ids are in the fingerprint of the dataset, so its
-# name may differ; of two runs, the one with more votes begins with those of the other.
-_FREE_TO_DIFFER = (
-    "scheme", "rule", "alpha", "n", "sigmas", "sigma_e", "confidences", "models", "identity", "dataset", "votes",
-)  # fmt: skip
+# What decides no vote of a network that both runs have, besides the kind of run and its settings. Pixels and ids are in
+# the fingerprint of the dataset, so its name may differ; of two runs, the one with more votes begins with those of the
+# other.
+_FREE_TO_DIFFER = ("scheme", "rule", "alpha", "n", "models", "identity", "dataset", "votes")
 
 
 def reusable(
@@ -42,9 +42,12 @@ def reusable(
         old.trust_header()
         if old.header.scheme.purpose is not header.scheme.purpose:
             raise ForeignLedger(f"{reuse} holds {old.header.contents}, which {header.contents} cannot be made from")
-        # Where one of the two has no network that draws, none that draws is in both.
-        drawing = ("randomness",) if "" in (old.header.randomness, header.randomness) else ()
-        if differences := old.header.differences(header, apart_from=(*_FREE_TO_DIFFER, *drawing)):
+        free = {*_FREE_TO_DIFFER, *old.header.scheme.settings, *header.scheme.settings} - {"classes"}
+        if "" in (old.header.randomness, header.randomness):  # no network that draws is in both
+            free.add("randomness")
+        if old.header.noise.removesuffix(SHARED) == header.noise.removesuffix(SHARED):  # streams are asked one by one
+            free.add("noise")
+        if differences := old.header.differences(header, apart_from=free):
             raise ForeignLedger(
                 f"no votes of {reuse} can be reused: {'; '.join(differences)}. Take the same settings, or start afresh"
             )
@@ -59,13 +62,15 @@ def reusable(
         for stream in header.scheme.streams:
             if not header.plan.votes(stream.part):
                 continue
-            name = model_name(stream.stage, stream.sigma, header.models)
+            name, theirs = (model_name(stream.stage, stream.sigma, known.models) for known in (header, old.header))
             kind = f"the {stream.stage} at sigma {stream.sigma:g}"
             if stream not in old.header.scheme.streams:
                 reasons[name] = f"it has no votes of {kind}"
-            elif old.header.models[name] != header.models[name]:
+            elif old.header.models[theirs] != header.models[name]:
                 reasons[name] = f"another network was {kind}"
-            elif old.header.identity[name] != header.identity[name]:
+            elif _copies(old.header, stream) != _copies(header, stream):
+                reasons[name] = f"{kind} voted on other noisy copies, as a router at that sigma shares its own"
+            elif theirs == name and old.header.identity[name] != header.identity[name]:
                 raise ForeignLedger(
                     f"{reuse} was not written by this model: {kind} answers otherwise than it did, with the same "
                     "weights; its code, a constant in it, a library or the hardware has changed. Start afresh"
@@ -78,6 +83,11 @@ def reusable(
             raise ForeignLedger(f"no votes of {reuse} can be reused: {'; '.join(reasons.values())}. Start afresh")
         demand_same(model, dataset, old, streams, inputs=asked if longer else (), report=report)
         return streams
+
+
+def _copies(header: Header, stream: Stream) -> Stream:
+    """The stream whose noisy copies a stream of a run votes on."""
+    return noise_stream(stream, header.noise, header.scheme.router_sigma)
 
 
 def earlier_looks(header: Header, reuse: Path) -> dict[str, str]:

@@ -72,7 +72,7 @@ def _smoothed(kind: str, given: Mapping[str, Any], networks: Networks, engine: M
             raise BadRecipe(f"to draw votes of this run again, name its {role}: --{role}, --recipe or --model")
         return networks(given[role])
 
-    sigmas = given["sigmas"]
+    sigmas, told = given["sigmas"], given.get("confidences")
     if kind == schemes.Assigned.name:
         return RouterAlone(network("router"), sigmas, given["sigma_e"], **engine)
     experts = given.get("experts")
@@ -93,16 +93,16 @@ def _smoothed(kind: str, given: Mapping[str, Any], networks: Networks, engine: M
                 )
             return InputDependent(classifier, given["sigma"], load_data(given["neighbours"]), **chosen, **engine)
         case schemes.Cascade.name:
-            return Cascade(classifier, sigmas, confidences=given["confidences"], **engine)
+            return Cascade(classifier, sigmas, confidences=told, **engine)
         case schemes.Backed.name:
-            return Backed(classifier, network("core"), sigmas, confidences=given["confidences"], **engine)
+            return Backed(classifier, network("core"), sigmas, confidences=told, **engine)
         case schemes.Mixed.name:
-            return Mixed(network("router"), classifier, network("core"), sigmas, given["sigma_e"], **engine)
+            core, sigma_e = network("core"), given["sigma_e"]
+            return Mixed(network("router"), classifier, core, sigmas, sigma_e, confidences=told, **engine)
         case schemes.Ace.name:
             core = network("core") if given.get("core") is not None or given.get("cores") else None
-            return Ace(network("router"), classifier, sigmas, core=core, **engine)
+            return Ace(network("router"), classifier, sigmas, core=core, confidences=told, **engine)
         case schemes.Dual.name:
-            told = given["confidences"]
             return DualSmoothed(network("router"), classifier, sigmas, given["sigma_e"], confidences=told, **engine)
     return Smoothed(classifier, given["sigma"], **engine)
 

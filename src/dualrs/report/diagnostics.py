@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from dualrs.certificates import Certificates
 from dualrs.certificates.selection import Indices
 from dualrs.errors import BadTable, UnusableVotes
-from dualrs.schemes import Labels
+from dualrs.schemes import InputDependent, Labels
 from dualrs.schemes.scheme import COHEN
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.results import UNLABELLED, Sampled, demand_certificates, read_sampled
@@ -85,7 +85,10 @@ class FixedRadii:
         Zero where the choice is optimal, and also where no sigma gives a radius.
         """
         if self.chosen is None:
-            raise UnusableVotes("regret is about the choice of a router, and no router voted in this ledger")
+            raise UnusableVotes(
+                "regret is about the choice of a router among sigmas: no router voted in this ledger, or one of its "
+                "candidates sees no noise"
+            )
         taken = np.take_along_axis(self.radii, self.chosen[:, None], axis=1)[:, 0]
         return np.asarray(self.radii.max(axis=1) - taken)
 
@@ -101,6 +104,10 @@ def fixed_radii(ledger: Ledger, alpha: float | None = None) -> FixedRadii:
         radii = sampled.scheme.radii(sampled.votes, sampled.label, level)
         return FixedRadii(tuple(sampled.ids.tolist()), sampled.scheme.sigmas, radii, None)
     demand_certificates(ledger)
+    if isinstance(sampled.scheme, InputDependent):
+        raise UnusableVotes(
+            f"each input of {ledger.path} has votes under a sigma of its own, so that there are no sigmas to compare"
+        )
     demand_fixed_n(ledger, "a comparison of sigmas")
     if missing := int((~sampled.complete).sum()):
         raise UnusableVotes(

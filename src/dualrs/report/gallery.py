@@ -32,6 +32,7 @@ LIMITED_BY_STAGE = "limited by an earlier stage"  # of a cascade
 BY_CORE = "answered by the core"  # of ACES alone
 ABSTAINED, MISROUTED, WRONG = "abstained", "mis-routed", "wrong"
 FLAGS = (LIMITED_BY_ROUTER, LIMITED_BY_RIVAL, LIMITED_BY_STAGE, BY_CORE, ABSTAINED, MISROUTED, WRONG)
+UNCERTIFIED = "claimed, no guarantee"  # what the radius of a rule without one is called
 PASS = "pass"  # what a vote is called that is for no class
 
 
@@ -49,7 +50,7 @@ class Why:
 
     ``seen`` has the estimation counts of the router, if there is one, and of the experts. ``fixed`` has the radius of
     each sigma alone for the true class, None if some sigma did not vote. ``core`` is the class of a core network, None
-    if it was not asked.
+    if it was not asked, and ``core_radius`` how far it states that it stands, None if it states nothing.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Why:
     seen: Seen
     fixed: tuple[float, ...] | None
     core: int | None = None
+    core_radius: float | None = None
 
     @property
     def certificate(self) -> Certificate:
@@ -94,7 +96,8 @@ class Why:
 
     def radii(self) -> dict[str, float]:
         """The radii behind the certificate by name, none below zero; then those of ``fixed``."""
-        found = {"certified": self.certificate.radius, "class": max(self.certificate.r_c, 0.0)}
+        name = "certified" if self.seen.rule.guaranteed else UNCERTIFIED
+        found = {name: self.certificate.radius, "class": max(self.certificate.r_c, 0.0)}
         if np.isfinite(self.certificate.r_sigma):
             found[self.scheme.before] = max(self.certificate.r_sigma, 0.0)
         for sigma, radius in zip(self.scheme.sigmas, self.fixed or (), strict=False):
@@ -141,6 +144,7 @@ def explain_votes(sampled: Sampled, rule: Rule[Any], alpha: float) -> list[Why]:
             ),
             fixed=None if fixed is None else tuple(fixed[i].tolist()),
             core=None if view.core is None or view.core[i] < 0 else int(view.core[i]),
+            core_radius=None if view.core_radius is None else float(view.core_radius[i]),
         )
         for i in range(len(sampled.ids))
     ]

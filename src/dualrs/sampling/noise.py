@@ -16,7 +16,7 @@ floating point (docs/guarantees.md). Z comes by inversion from a table of the no
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isqrt
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dualrs.data.images import LEVELS, Pixels, content_id
 from dualrs.errors import BadSetting
-from dualrs.votes import BLOCK, Purpose, Stream
+from dualrs.votes import BLOCK, Purpose, Stage, Stream
 
 NOISE = "integer-gaussian philox-4x64 2"  # named in every ledger: another algorithm is another run
 FIRST_NOISE = "integer-gaussian philox-4x64 1"  # by the input's id alone: read and drawn again, never for new votes
@@ -81,6 +81,12 @@ def draw_block(source: NoiseSource, input_id: str, image: Pixels, stream: Stream
         return np.broadcast_to(np.int16(0), (BLOCK, image.size))
     philox = np.random.Philox(key=key_of(source.address(input_id, image, stream)), counter=[0, 0, 0, block])
     return draw_integers(philox, stream.sigma, BLOCK * image.size).reshape(BLOCK, image.size)
+
+
+def noise_stream(stream: Stream, noise: str, router_sigma: float | None) -> Stream:
+    """The stream whose noise a stream votes on, in a run whose noise has this name: its own, or the router's."""
+    shared = noise.endswith(SHARED) and stream.sigma == router_sigma
+    return replace(stream, stage=Stage.ROUTER) if shared else stream
 
 
 def key_of(address: str) -> NDArray[np.uint64]:

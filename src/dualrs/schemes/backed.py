@@ -45,7 +45,8 @@ class Backed(Cascade):
 
     def view(self, votes: CascadeVotes) -> View:
         """The smoothed stages as those of a cascade by itself."""
-        return replace(super().view(votes), core=_stated(votes).answer)
+        stated = _stated(votes)
+        return replace(super().view(votes), core=stated.answer, core_radius=stated.radius)
 
     # Rules
 

@@ -19,7 +19,8 @@ from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import both_parts, whole
 from dualrs.schemes.aim import Aim, Move, Shares, but
 from dualrs.schemes.dual import COMPARED, TwoStage, two_stage_rule
-from dualrs.schemes.scheme import ORACLE, Scheme, Seen, View, class_estimation, routing_limits, sigma_method, undecided
+from dualrs.schemes.scheme import ORACLE, Seen, View, class_estimation, routing_limits, sigma_method, undecided
+from dualrs.schemes.several import Several
 from dualrs.theory.radius import round_down
 from dualrs.votes import (
     BINS,
@@ -95,11 +96,14 @@ def stated_rule(reads: type[V], part: Callable[[V], Stated]) -> Rule[V]:
     def once(votes: V, found: Certificates, alpha: float) -> NDArray[np.int64]:
         return np.ones(len(found), dtype=np.int64)
 
-    return Rule(STATED, f"{WITHOUT_NOISE} alone", reads, concluded(radii), lambda alpha: 1.0, once)  # it needs no votes
+    found = Rule(
+        STATED, f"{WITHOUT_NOISE} alone", reads, concluded(radii), lambda alpha: 1.0, once
+    )  # it needs no votes
+    return replace(found, caveat="and as nothing is estimated, with none")
 
 
 @dataclass(frozen=True)
-class Routed(Scheme[MixedVotes]):
+class Routed(Several[MixedVotes]):
     """What kinds with a router have in common in which some network sees no noise."""
 
     reads: ClassVar[type[MixedVotes]] = MixedVotes
@@ -122,30 +126,29 @@ class Routed(Scheme[MixedVotes]):
     def streams(self) -> dict[Stream, int]:
         """The router's votes and class votes, or one of each where there is no noise."""
         router, per_candidate = self._router
-        found = dict.fromkeys(router, len(self.candidates) * per_candidate)
-        for sigma in self.sigmas:
-            found |= dict.fromkeys(both_parts(Stage.CLASS, sigma), self.classes)
+        found = dict.fromkeys(router, len(self.candidates) * per_candidate) | self.class_streams
         return found | ({PLAIN: self.classes * BINS} if 0.0 in self.candidates else {})
 
     def gather(self, tallies: Sequence[Tally], plan: SamplingPlan) -> MixedVotes:
         """Router and experts."""
-
-        def part(stage: Stage, sigma: float, answers: int) -> Votes | Stated:
-            if sigma:
-                return gather(tallies, stage, sigma, answers, plan)
-            return gather_stated(tallies, stage, answers, plan)
-
-        router = part(Stage.ROUTER, self._router[0][0].sigma, len(self.candidates))
-        return self.reads(router, tuple(part(Stage.CLASS, c, self.classes) for c in self.candidates))
+        count, sigma_e = len(self.candidates), self._router[0][0].sigma
+        router: Votes | Stated = gather_stated(tallies, Stage.ROUTER, count, plan)
+        if sigma_e:
+            router = gather(tallies, Stage.ROUTER, sigma_e, count, plan)
+        core = [gather_stated(tallies, Stage.CLASS, self.classes, plan)] if 0.0 in self.candidates else []
+        return self.reads(router, (*core, *self.gather_experts(tallies, plan)))
 
     def view(self, votes: MixedVotes) -> View:
         """The expert that the router selects, negative where that is the network without noise."""
         chosen, selected = candidate_and_class(votes)
         number = np.array([self.sigmas.index(c) if c else -1 for c in self.candidates])
         experts = tuple(e for e in votes.experts if isinstance(e, Votes))
-        core = self._core(votes).answer if 0.0 in self.candidates else None
         router = votes.router if isinstance(votes.router, Votes) else None
-        return View(experts, number[chosen], selected, router, core)
+        found = View(experts, number[chosen], selected, router)
+        if 0.0 not in self.candidates:
+            return found
+        core = self._core(votes)
+        return replace(found, core=core.answer, core_radius=core.radius)
 
     def _core(self, votes: MixedVotes) -> Stated:
         found = votes.experts[self.candidates.index(0.0)]
@@ -195,7 +198,7 @@ class Routed(Scheme[MixedVotes]):
             naming = range(number * per_candidate, (number + 1) * per_candidate)
             routed = Move(Stage.ROUTER, stream.sigma, tuple(naming))
             others = but(claim.prediction, self.classes)
-            classified = Move(Stage.CLASS, candidate, others if candidate else pairs(others))
+            classified = Move(Stage.CLASS, candidate, self.naming(others) if candidate else pairs(others))
             chosen = candidate == claim.sigma_c
             where = self._named(candidate)
             what = f"class of {where}" if chosen else f"routing to {where}"

@@ -19,6 +19,7 @@ from dualrs.certificates.selection import Indices
 from dualrs.errors import BadSetting, UnusableVotes, did_you_mean
 from dualrs.policy import Target, both_parts, whole
 from dualrs.schemes.aim import Aim, Shares
+from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import round_down
 from dualrs.votes import Counts, Part, Policy, Purpose, SamplingPlan, Stage, Stream, Tally, Votes, Wanted, gather
 
@@ -64,7 +65,7 @@ class View:
 
     ``experts`` are the class votes, sigma by sigma; ``chosen`` is the number of the sigma that selection votes choose,
     negative where that is a network without noise, ``selected`` the class under it. ``core`` is the class of a network
-    without noise, negative where it was not asked.
+    without noise, negative where it was not asked, and ``core_radius`` what it states, if it does.
     """
 
     experts: tuple[Votes, ...]
@@ -72,6 +73,7 @@ class View:
     selected: Indices
     router: Votes | None = None
     core: Indices | None = None
+    core_radius: Floats | None = None
 
 
 class Seen(NamedTuple):

@@ -28,7 +28,7 @@ class Mixed(SmoothedModel):
     """A router smoothed at ``sigma_e`` picks for each input the ``core`` network, which sees no noise, or a sigma.
 
     The core states a radius of its own (see `dualrs.models.stated`). The router's first logit is for the core, the
-    others are in the order of ``sigmas``.
+    others are in the order of ``sigmas``. ``confidences`` as for `DualSmoothed`.
     """
 
     def __init__(
@@ -39,17 +39,20 @@ class Mixed(SmoothedModel):
         sigmas: Sequence[float],
         sigma_e: float,
         *,
+        confidences: Sequence[float] | None = None,
         share: bool = True,
         **engine: Unpack[EngineSettings],
     ) -> None:
-        smoothed, self.experts = experts_at(classifier, sigmas)
+        told = check_confidences(confidences or ())
+        smoothed, self.experts = experts_at(classifier, sigmas, told)
         candidates = (0.0, *smoothed)
         self.sigma_e = check_sigma_e(sigma_e, candidates)
         self.router = router_for(router, candidates, self.sigma_e)
         self.core = _asked(core, _CORE)
         models = {(Stage.ROUTER, self.sigma_e): self.router} | class_slots(self.experts)
         models[PLAIN.stage, PLAIN.sigma] = self.core
-        super().__init__(schemes.Mixed(smoothed, sigma_e=self.sigma_e), models, share=share, **engine)
+        kind = schemes.Mixed(smoothed, sigma_e=self.sigma_e, confidences=told)
+        super().__init__(kind, models, share=share, **engine)
 
 
 @final
@@ -57,7 +60,7 @@ class Ace(SmoothedModel):
     """A router that sees no noise, and states how far its choice stands, picks one of ``sigmas`` for each input.
 
     Mueller et al. 2021. The class has all of alpha. With a ``core`` network, which sees no noise either, the router's
-    first logit is for the core, and the others are in the order of ``sigmas``.
+    first logit is for the core, and the others are in the order of ``sigmas``. ``confidences`` as for `DualSmoothed`.
     """
 
     def __init__(
@@ -67,10 +70,12 @@ class Ace(SmoothedModel):
         sigmas: Sequence[float],
         *,
         core: nn.Module | None = None,
+        confidences: Sequence[float] | None = None,
         **engine: Unpack[EngineSettings],
     ) -> None:
-        smoothed, self.experts = experts_at(classifier, sigmas)
-        kind = schemes.Ace(smoothed, cores=float(core is not None))
+        told = check_confidences(confidences or ())
+        smoothed, self.experts = experts_at(classifier, sigmas, told)
+        kind = schemes.Ace(smoothed, cores=float(core is not None), confidences=told)
         if len(kind.candidates) < 2:
             raise BadSetting("a router needs at least two candidates: sigmas, or a sigma and a core network")
         self.router = _asked(router, "router", len(kind.candidates))

@@ -82,9 +82,19 @@ def test_every_input_has_a_sigma_and_every_command_takes_the_ledger(dualrs, near
     assert "Sukenik et al." in done(dualrs("compare", near))
     said = done(dualrs("why", near, "3", "-o", "why.png", "--recipe", "near.toml"))
     assert "under its sigma" in said
-    code, _, err = dualrs("report", near, "-o", "page.html")
-    assert (code, (folder / "page.html").exists()) == (2, False)
-    assert "whose rules the script of the page does not know" in err
+    done(dualrs("report", near, "-o", "page.html"))
+    assert (
+        "The formula of rule sukenik is not among those that this page works out" in (folder / "page.html").read_text()
+    )
+    done(dualrs("figure", "accuracy", near))
+    for name, complaint in {
+        "best-sigma": "a sigma of its own",
+        "regret": "a sigma of its own",
+        "slack": "use sukenik",
+    }.items():
+        code, _, err = dualrs("figure", name, near)
+        assert code == 2
+        assert complaint in err.replace("\n", " ")
     assert "certificates under rule sukenik" in done(dualrs("status", near))
 
 
@@ -99,7 +109,8 @@ def test_certificates_are_attacked(dualrs, near):
 
 
 def test_no_guarantee_is_said_wherever_there_is_none(dualrs, ascent):
-    for words in (("show", ascent), ("compare", ascent), ("why", ascent, "5"), ("status", ascent)):
+    every = (("show",), ("compare",), ("why", "5"), ("status",), ("export", "rows.csv"))
+    for words in ((name, ascent, *rest) for name, *rest in every):
         assert "guarantee" in done(dualrs(*words)), words
     assert "came out the same" in done(dualrs("verify", ascent, "--redraw", "3", "--recipe", "ascent.toml"))
 

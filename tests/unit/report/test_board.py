@@ -4,7 +4,7 @@ import sqlite3
 
 import numpy as np
 import pytest
-from report_cases import a_header, made
+from report_cases import ASCENT, a_header, made
 
 from dualrs.errors import BadTable
 from dualrs.report.accuracy import certified_accuracy
@@ -52,6 +52,13 @@ def test_a_table_stands_as_reported_and_is_never_marked_best(tmp_path):
     rows = page.split("<tr")
     assert 'class="best"' in next(row for row in rows if ">a<" in row)
     assert 'class="best"' not in next(row for row in rows if ">theirs<" in row)
+
+
+def test_what_has_no_guarantee_says_so_and_is_never_marked_best(tmp_path):
+    path = made(tmp_path / "a.ledger", a_header(**ASCENT))
+    page = board(of_ledger(path, "a"))
+    assert ">verified; no guarantee<" in page
+    assert '<td class="best"' not in page
 
 
 def test_other_data_stand_in_a_table_of_their_own(tmp_path):

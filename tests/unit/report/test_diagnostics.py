@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from report_cases import SIGMAS, a_header, made
+from report_cases import NEAR, SIGMAS, a_header, made
 from scipy.stats import beta, norm
 
 from dualrs.errors import BadTable, UnusableVotes
@@ -123,6 +123,11 @@ def test_one_sigma_has_no_routing_to_examine(tmp_path):
         slack(certificates)
     with pytest.raises(UnusableVotes, match="no router voted"):
         _ = fixed.regret
+
+
+def test_a_sigma_for_each_input_leaves_none_to_compare(tmp_path):
+    with opened(tmp_path, a_header(**NEAR)) as ledger, pytest.raises(UnusableVotes, match="a sigma of its own"):
+        fixed_radii(ledger)
 
 
 def test_a_ledger_is_left_as_it_was(tmp_path):

@@ -76,5 +76,8 @@ def test_the_answer_of_a_core_network(tmp_path):
     with Ledger.open(made(tmp_path / "run.ledger", header)) as ledger:
         packed = pack(ledger, [row.id for row in ledger.inputs()])
         core = ledger.votes([row.id for row in ledger.inputs()]).core
-    assert packed["core"] == core.argmax(axis=1).tolist()
+    assert packed["without_noise"] == {
+        "class": {"answer": core.argmax(axis=1).tolist(), "radius": None},
+        "router": None,
+    }
     assert len(packed["networks"]) == 2

@@ -151,7 +151,6 @@ def test_core_of_a_run_has_to_be_named_again(folder, monkeypatch):
     [
         ({"core": "k", "sigma": 0.5}, "thresholds"),
         ({"core": "k", "sigmas": SIGMAS, "thresholds": (0.5,)}, "states a radius of its own"),
-        ({"router": "r", "sigmas": SIGMAS, "sigma_e": 0, "confidences": (0.4,)}, "confidences are for a cascade"),
     ],
 )
 def test_recipe_that_mixes_kinds_is_refused(given, complaint):

@@ -34,6 +34,7 @@ class Entry:
     data: str
     evidence: str
     about: dict[str, str]
+    guaranteed: bool = False
     inputs: int = 0
     accuracy: Floats | None = None
     acr: float = np.nan
@@ -69,10 +70,11 @@ def of_ledger(path: Path, name: str, redrawn: str = "", report: Report = silent)
         if problems:
             return Entry(name, card, header.rule, "", header.dataset, "does not verify", about, problems=problems)
         (found,) = methods(ledger, [own_method(header)]).values()
-    evidence = f"{VERIFIED}; {redrawn}" if redrawn else VERIFIED
+    evidence = "; ".join(filter(None, (VERIFIED, redrawn, "" if found.guaranteed else "no guarantee")))
     votes = float(found.votes_per_input.mean()) if len(found.votes_per_input) else np.nan
     measured = _measured(found.results)
-    return Entry(name, card, found.title, found.guarantee, header.dataset, evidence, about, votes=votes, **measured)
+    said = (found.title, found.guarantee, header.dataset, evidence, about, found.guaranteed)
+    return Entry(name, card, *said, votes=votes, **measured)
 
 
 def of_table(path: Path, name: str) -> Entry:

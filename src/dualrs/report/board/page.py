@@ -9,7 +9,7 @@ from string import Template
 import numpy as np
 
 from dualrs.report.accuracy import shown_radii
-from dualrs.report.board.entry import REPORTED, Entry
+from dualrs.report.board.entry import Entry
 from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import RADII, round_down
 
@@ -35,7 +35,7 @@ def write_board(entries: Sequence[Entry], *, title: str, command: str, version: 
 def _table(data: str, entries: Sequence[Entry]) -> str:
     known = [entry.accuracy for entry in entries if entry.accuracy is not None]
     shown = shown_radii([accuracy.tolist() for accuracy in known], RADII)
-    vouched = [e.accuracy[:shown] for e in entries if e.accuracy is not None and e.evidence != REPORTED]
+    vouched = [e.accuracy[:shown] for e in entries if e.accuracy is not None and e.guaranteed]
     best = np.max(vouched, axis=0) if vouched else np.zeros(shown)
     chosen = RADII.index(_FIRST) if RADII.index(_FIRST) < shown else 0
     radii = [f"{radius:g}" for radius in RADII[:shown]]
@@ -58,7 +58,7 @@ def _head(name: str, sorted_by: bool) -> str:
 
 
 def _row(entry: Entry, best: Floats) -> str:
-    vouched = entry.accuracy is not None and entry.evidence != REPORTED
+    vouched = entry.accuracy is not None and entry.guaranteed
     if entry.accuracy is None:
         cells = f'<td colspan="{len(best)}" data-value="-1">{escape(entry.problems[0])}</td>'
     else:

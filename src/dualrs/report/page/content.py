@@ -1,14 +1,15 @@
 """Content: what the script of the page reads, as plain values for JSON.
 
 Enters: runs with their pictures. Leaves: votes, labels, names and images. Radii are not among it, but for those of
-methods without votes: the script works them out, at any settings.
+methods without votes, and of runs whose rules the script does not know: others it works out, at any settings.
 """
 
 import base64
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from dualrs.report.gallery import FLAGS, Copies, Image, class_name, thumbnail
+from dualrs.report.gallery import FLAGS, Copies, Image, Why, class_name, thumbnail
 from dualrs.report.methods import ENVELOPE, NO_METHOD, Derived, own_method
 from dualrs.report.nearest import Nearest
 from dualrs.report.page.run import Pictures, Run
@@ -59,7 +60,9 @@ def _run(run: Run, shown: Pictures, images: _Images) -> Json:
         "n0": header.n0,
         "adaptive": header.plan.adaptive,
         "second_look": header.second_look if header.earlier else "",
+        "settled": run.settled,
         "sigmas": scheme.sigmas,
+        "candidates": getattr(scheme, "candidates", scheme.sigmas),
         "class_count": scheme.classes,
         "confidences": getattr(scheme, "confidences", ()),
         "thresholds": getattr(scheme, "thresholds", ()),
@@ -71,16 +74,20 @@ def _run(run: Run, shown: Pictures, images: _Images) -> Json:
         "index": [why.index for why in run.whys],
         "label": [-2 if why.label is None else why.label for why in run.whys],
         "votes": run.votes,
-        "methods": [_method(method) for method in run.methods.values()],
+        "methods": [_method(method, bool(run.settled)) for method in run.methods.values()],
         "notes": run.notes,
         "gallery": [_input(run, i, shown, images) for i in range(0, len(run.whys), run.step)],
         "gallery_notes": notes,
     }
 
 
-def _method(method: Derived) -> Json:
-    """What a method is called and promises; its results only where the script has no votes to derive them from."""
-    results, derived = method.results, method.certificates is not None or method.name == ORACLE
+def _method(method: Derived, settled: bool) -> Json:
+    """What a method is called and promises; its results only where the script cannot derive them from votes."""
+    results, derived = method.results, not settled and (method.certificates is not None or method.name == ORACLE)
+    columns = [results.prediction.tolist(), results.radius.tolist()]
+    if method.certificates is not None:
+        claims = method.certificates
+        columns += [claims.sigma_c.tolist(), claims.limited_by.tolist(), claims.outcome.tolist()]
     return {
         "name": method.name,
         "title": method.title,
@@ -89,7 +96,7 @@ def _method(method: Derived) -> Json:
         "note": method.note,
         "sigma": method.sigma,
         "votes": round(float(method.votes_per_input.mean())) if len(method.votes_per_input) else None,
-        "fixed": None if derived else [*zip(results.prediction.tolist(), results.radius.tolist(), strict=True)],
+        "fixed": None if derived else [*zip(*columns, strict=True)],
     }
 
 
@@ -99,21 +106,33 @@ def _input(run: Run, i: int, shown: Pictures, images: _Images) -> Json:
     return {
         "number": i,
         "image": None if image is None else images.place(image),
-        "copies": _copies(run, shown.copies.get(why.id), images),
+        "told": _told(why, shown) if run.settled else None,
+        "copies": _copies(why, shown.copies.get(why.id), images),
         "attacks": [_attack(found, image, shown, images) for found in run.attacks.get(why.id, ())],
     }
 
 
-def _copies(run: Run, copies: Copies | None, images: _Images) -> list[Json]:
+def _told(why: Why, shown: Pictures) -> Json:
+    """What is said of an input where the script cannot find the words, because it does not know the rule."""
+    terms = {"class": why.certificate.r_c, why.scheme.before: why.certificate.r_sigma}
+    return {
+        "reason": why.reason(shown.names),
+        "flags": why.flags,
+        "sigmas": why.scheme.sigmas_of(why.certificate),
+        "radii": [*why.radii().items()],
+        "terms": [(name, radius) for name, radius in terms.items() if math.isfinite(radius)],
+    }
+
+
+def _copies(why: Why, copies: Copies | None, images: _Images) -> list[Json]:
     """What the expert of each sigma saw; nothing where that was not drawn again."""
     if copies is None:
         return []
-    first = len(copies.noisy) - len(run.header.scheme.sigmas)  # before them stands the router, if there is one
+    sigmas = why.scheme.sigmas_of(why.certificate)
+    first = len(copies.noisy) - len(sigmas)  # before them stands the router, if there is one
     return [
         {"sigma": sigma, "noisy": images.place(noisy), "denoised": None if clean is None else images.place(clean)}
-        for sigma, noisy, clean in zip(
-            run.header.scheme.sigmas, copies.noisy[first:], copies.denoised[first:], strict=True
-        )
+        for sigma, noisy, clean in zip(sigmas, copies.noisy[first:], copies.denoised[first:], strict=True)
         if noisy is not None
     ]
 

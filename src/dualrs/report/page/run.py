@@ -8,19 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dualrs.errors import BadSetting, BadTable
+from dualrs.errors import BadTable
 from dualrs.report.attacked import Campaigns, left_standing
 from dualrs.report.compare import beside
 from dualrs.report.gallery import Copies, Image, Why, explain_votes
 from dualrs.report.methods import Derived, methods
 from dualrs.report.nearest import Nearest
-from dualrs.report.page.packing import Json, pack
+from dualrs.report.page.packing import Json, pack, pack_gathered
 from dualrs.storage.header import Header
 from dualrs.storage.ledger import Ledger
 from dualrs.storage.results import read_sampled
 from dualrs.storage.verify import Report, silent
 
-LIVE = ("single", "dual", "cascade", "aces")  # the kinds of run whose rules the script of the page works out
+# The kinds of run whose rules the script of the page works out; of others it shows what was derived.
+LIVE = ("single", "dual", "cascade", "aces", "ace", "mixed", "backed")
 MOST_COPIED = 100  # inputs with copies at every sigma: each weighs as much as ten images
 MOST_INPUTS = 1000  # of a gallery; more make a page that no browser likes
 
@@ -39,6 +40,16 @@ class Run:
     notes: tuple[str, ...]
     votes: Json
     attacks: Mapping[str, Sequence[Nearest]] = field(default_factory=dict)
+
+    @property
+    def settled(self) -> str:
+        """Why the page cannot certify these votes at other settings; empty if it can."""
+        if self.header.scheme.name in LIVE:
+            return ""
+        return (
+            f"The formula of rule {self.header.rule} is not among those that this page works out, so that nothing can "
+            "be moved: its certificates are shown as dualrs derived them, at the settings of the run"
+        )
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -86,11 +97,6 @@ def read_run(
     ``tables`` are results of others on its inputs, and ``campaigns`` attacks, of which those on this run are taken.
     """
     header = ledger.header
-    if header.scheme.name not in LIVE:
-        raise BadSetting(
-            f"{ledger.path} is a run of kind {header.scheme.name}, whose rules the script of the page does not know: "
-            "it would show wrong radii. Look at it with `dualrs show`, `compare`, `figure` and `why`"
-        )
     sampled = read_sampled(ledger)
     if not len(sampled.ids):
         raise BadTable(f"no input of {ledger.path} has a certificate yet; the command that began it goes on")
@@ -122,6 +128,6 @@ def read_run(
         methods=found,
         whys=explain_votes(sampled, header.own_rule, header.alpha),
         notes=tuple(notes),
-        votes=pack(ledger, sampled.ids.tolist()),
+        votes=pack(ledger, sampled.ids.tolist()) if header.scheme.name in LIVE else pack_gathered(sampled),
         attacks=attacks,
     )

@@ -33,10 +33,11 @@ const familyOf = (name) => splitOf(name) ? "paper" : formOf(name) ? "cascade" : 
 function cascadeControls(look) {
   const { run, settings } = look, form = formOf(settings.rule);
   const sigmas = [...settings.sigmas].sort((a, b) => b - a), last = sigmas.length - 1;
+  const byMajority = (m) => m === last && !backed(run); // unless it has a threshold, the last stage asks for no half
   function stage(m, changes) {
     const confidences = sigmas.map((_, k) => form.confidences[k] ?? 0), thresholds = sigmas.map((_, k) => form.thresholds[k] ?? null);
     if ("confidence" in changes) confidences[m] = changes.confidence;
-    if ("threshold" in changes) thresholds[m] = changes.threshold;
+    if ("threshold" in changes) thresholds[m] = m === last && !byMajority(m) && changes.threshold === 0.5 ? null : changes.threshold;
     if (thresholds[last] == null) thresholds.pop();
     while (thresholds.length <= last && thresholds.length && (thresholds[thresholds.length - 1] ?? 0.5) === 0.5) thresholds.pop();
     form.confidences = confidences;
@@ -45,8 +46,8 @@ function cascadeControls(look) {
   }
   return sigmas.flatMap((sigma, m) => {
     const words = (threshold) => threshold == null ? "majority" : `above ${threshold}`;
-    const found = [slider(`threshold-${m}`, `stage ${short(sigma)} answers`, m === last ? [null, ...THRESHOLDS] : THRESHOLDS,
-      form.thresholds[m] ?? (m === last ? null : 0.5), words, (threshold) => stage(m, { threshold }))];
+    const found = [slider(`threshold-${m}`, `stage ${short(sigma)} answers`, byMajority(m) ? [null, ...THRESHOLDS] : THRESHOLDS,
+      form.thresholds[m] ?? (byMajority(m) ? null : 0.5), words, (threshold) => stage(m, { threshold }))];
     if (run.confidences.length) {
       found.push(slider(`confidence-${m}`, `stage ${short(sigma)} passes`, [0, ...run.confidences], form.confidences[m] ?? 0,
         (confidence) => confidence ? `below ${confidence}` : "never", (confidence) => stage(m, { confidence })));
@@ -56,7 +57,7 @@ function cascadeControls(look) {
 }
 function sigmaControls(look) {
   const { run, settings } = look;
-  if (run.sigmas.length < 2 || run.kind === "aces") return null;
+  if (run.sigmas.length < 2 || !run.methods.some((method) => formOf(method.name))) return null;
   const boxes = run.sigmas.map((sigma) => make("label", {}, make("input", { type: "checkbox", value: sigma, checked: settings.sigmas.includes(sigma),
     onchange: (event) => {
       const kept = run.sigmas.filter((one) => one === sigma ? event.target.checked : settings.sigmas.includes(one));
@@ -72,15 +73,16 @@ function controls() {
   const look = current(), { run, settings } = look;
   const alphas = [...new Set([...ALPHAS, run.alpha])].sort((a, b) => a - b);
   const family = familyOf(settings.rule), split = splitOf(settings.rule);
-  byId("controls").replaceChildren(...[
-    several ? choice("run", "run", data.runs.map((one, k) => [String(k), one.name]), String(state.place), (k) => { state.place = +k; controls(); changed(); }) : null,
+  const runs = several ? choice("run", "run", data.runs.map((one, k) => [String(k), one.name]), String(state.place), (k) => { state.place = +k; controls(); changed(); }) : null;
+  byId("controls").replaceChildren(...(run.settled ? [runs] : [
+    runs,
     choice("rule", "rule", families(run).map((name) => [name, name]), family, (name) => { set({ rule: name === familyOf(run.rule) ? run.rule : name }); controls(); }),
     slider("alpha", "alpha", alphas, settings.alpha, (alpha) => String(alpha), (alpha) => set({ alpha })),
     run.adaptive ? null : slider("n", "n", run.votes.steps.map((_, k) => k), settings.step, (k) => count(run.votes.steps[k]), (step) => set({ step })),
     split ? slider("split", "alpha, class : router", SPLITS, split.join(":"), (text) => text, (text) => set({ rule: text === "1:1" ? "paper" : `paper-${text}` })) : null,
     ...(family === "cascade" ? cascadeControls(look) : []),
     sigmaControls(look),
-  ].filter((node) => node));
+  ]).filter((node) => node));
 }
 const spoken = (look, settings) => {
   const { run } = look, parts = [`rule ${settings.rule}`, `alpha ${settings.alpha}`];
@@ -88,13 +90,19 @@ const spoken = (look, settings) => {
   if (settings.sigmas.length < run.sigmas.length) parts.push(`sigmas ${settings.sigmas.join(", ")}`);
   return parts.join(", ");
 };
+/** At which settings a run is shown, where one of several was moved: the others do not follow. */
+function beside(look) {
+  if (look.moved) return `you look at ${spoken(look, look.settings)}`;
+  return look.run.settled ? "cannot follow: shown at the settings of the run" : "at the settings of the run";
+}
 /** What is fixed by the run, and what is a look after the fact. */
 function standing() {
   const look = current(), { run } = look, own = run.methods.find((method) => method.name === run.rule);
   const before = `Fixed by the run: ${spoken(look, ownSettings(run))}, n0 ${count(run.n0)}.`;
   byId("reset").hidden = !look.moved;
+  byId("playing").hidden = Boolean(run.settled);
   byId("standing").classList.toggle("moved", look.moved);
   byId("standing").textContent = look.moved
     ? `${before} You look at: ${spoken(look, look.settings)}. This is a look after the fact: each number is right at its settings, but no guarantee covers settings that were chosen after seeing the votes.`
-    : `${before} ${own?.guaranteed ? `Its guarantee: ${own.guarantee}.` : own ? `${own.guarantee}.` : ""} Move anything to look at the same votes otherwise.`;
+    : `${before} ${own ? `Its guarantee: ${own.guarantee}.` : ""} ${run.settled ? `${run.settled}.` : "Move anything to look at the same votes otherwise."}`;
 }

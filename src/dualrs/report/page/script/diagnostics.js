@@ -18,7 +18,7 @@ function regrets(look) {
 /** Slack: the radius of the routing less that of the class, under rule paper. */
 function slacks(look) {
   const { run, hearing, settings } = look;
-  if (run.kind !== "dual" || run.adaptive) return null;
+  if (!["dual", "mixed"].includes(run.kind) || run.adaptive) return null;
   const claims = applied("paper", hearing, settings);
   return claims && rising(claims.map((claim) => Math.max(claim.rBefore, 0) - Math.max(claim.rClass, 0)));
 }
@@ -28,8 +28,9 @@ function shares(look) {
   const stages = falling(hearing.experts);
   for (let i = 0; i < run.ids.length; i++) {
     let expert = hearing.experts[0];
-    if (run.kind === "dual") expert = hearing.experts[hearing.router.top(i).class];
-    else if (run.kind === "cascade") expert = stages.find((stage, m) => { const top = stage.top(i); return m === stages.length - 1 || top.votes > 0.5 * top.total; });
+    if (["dual", "ace", "mixed"].includes(run.kind)) expert = hearing.candidates[hearing.router.top(i).class];
+    else if (["cascade", "backed"].includes(run.kind)) expert = stages.find((stage, m) => { const top = stage.top(i); return m === stages.length - 1 || top.votes > 0.5 * top.total; });
+    if (expert.stays) continue; // who sees no noise has no votes to count
     const truth = run.label[i] === -2 ? expert.top(i).class : run.label[i];
     if (expert.sampled[i]) found.push(expert.count(i, truth) / expert.sampled[i]);
   }

@@ -16,7 +16,10 @@ function formName({ confidences, thresholds }) {
   return "cascade" + (passing.length ? `-${passing.join()}` : "") + (thresholds.length ? `@${thresholds.join()}` : "");
 }
 const splitOf = (name) => name === "paper" ? [1, 1] : /^paper-([0-9.]+):([0-9.]+)$/.exec(name)?.slice(1).map(Number);
-const routes = (name) => /^(paper|nosplit|fusion)/.test(name);
+const routes = (name) => /^(paper|nosplit|fusion|ace$)/.test(name);
+
+/** Whether a cascade ends in a network without noise. */
+const backed = (run) => run.kind === "backed";
 
 /** The rule of a name on votes: a function from the number of an input to what is claimed. */
 function ruleOf(name, hearing, { alpha, sigmas }) {
@@ -29,11 +32,12 @@ function ruleOf(name, hearing, { alpha, sigmas }) {
   }
   if (form) {
     const stages = falling(used).map((expert, m) => hearing.expert(expert.sigma, form.confidences[m] ?? 0));
-    return cascade(stages, alpha, form.thresholds);
+    return cascade(backed(run) ? [...stages, hearing.core] : stages, alpha, form.thresholds);
   }
-  if (split) return smallerOfTwo(router, hearing.experts, alpha * split[0] / (split[0] + split[1]), alpha * split[1] / (split[0] + split[1]));
-  if (name === "nosplit") return smallerOfTwo(router, hearing.experts, alpha, alpha);
-  if (name === "fusion" || name === "fusion-pair") return fusion(router, hearing.experts, alpha, name === "fusion-pair");
+  if (name === "stated") return stated(hearing.core);
+  if (split) return smallerOfTwo(router, hearing.candidates, alpha * split[0] / (split[0] + split[1]), alpha * split[1] / (split[0] + split[1]));
+  if (name === "nosplit" || name === "ace") return smallerOfTwo(router, hearing.candidates, alpha, alpha);
+  if (name === "fusion" || name === "fusion-pair") return fusion(router, hearing.candidates, alpha, name === "fusion-pair");
   if (name === "multiscale") return multiscale(falling(used), alpha);
   if (name === "multiscale-authors") return multiscaleOfAuthors(falling(used), alpha);
   if (name.startsWith("aces-")) {

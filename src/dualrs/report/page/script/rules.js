@@ -19,6 +19,17 @@ function conclude(found) {
   return { prediction: certified ? y : -1, radius: certified ? radius : 0, sigma, rClass, rBefore, limit, outcome, rival: byClass ? null : rival, selected: y, terms };
 }
 
+/** A radius within which a model gives an answer: what it states or, from votes, what a bound at a level gives. */
+const answerRadius = (model, i, answer, level) => model.stays ? model.stays(i, answer) : gaussian(model.sigma, model.lower(i, answer, level));
+
+/** What a network without noise states, by itself. */
+function stated(core) {
+  return (i) => {
+    demand(core.voted(i), "an answer of the network without noise");
+    return conclude({ y: core.answer[i], sigma: 0, rClass: core.radius[i], rBefore: Infinity });
+  };
+}
+
 function cohen(votes, alpha) {
   return (i) => {
     demand(votes.voted(i), `votes at sigma ${short(votes.sigma)}`);
@@ -36,25 +47,24 @@ function chosenOf(router, experts, i) {
 function smallerOfTwo(router, experts, classLevel, routerLevel) {
   return (i) => {
     const [chosen, y] = chosenOf(router, experts, i), { sigma } = experts[chosen];
-    return conclude({ y, sigma, rClass: gaussian(sigma, experts[chosen].lower(i, y, classLevel)),
-      rBefore: gaussian(router.sigma, router.lower(i, chosen, routerLevel)) });
+    return conclude({ y, sigma, rClass: answerRadius(experts[chosen], i, y, classLevel), rBefore: answerRadius(router, i, chosen, routerLevel) });
   };
 }
 
 function fusion(router, experts, alpha, byPair) {
   const count = experts.length, atRouter = count === 2 ? alpha / 2 : alpha / 4;
-  const agreement = (i, expert, y, level) => !byPair ? gaussian(expert.sigma, expert.lower(i, y, level))
+  const agreement = (i, expert, y, level) => !byPair || expert.stays ? answerRadius(expert, i, y, level)
     : pair(expert.sigma, expert.lower(i, y, level / 2), expert.upperOfOthers(i, y, level / 2));
   return (i) => {
-    const [chosen, y] = chosenOf(router, experts, i), pChosen = router.lower(i, chosen, atRouter);
+    const [chosen, y] = chosenOf(router, experts, i), stands = answerRadius(router, i, chosen, atRouter);
     let rBefore = Infinity, weakest = 0;
     const terms = [];
     experts.forEach((expert, j) => {
       if (j === chosen) return;
-      let exclusion = gaussian(router.sigma, pChosen);
-      if (count > 2) {
+      let exclusion = stands;
+      if (count > 2 && !router.stays) {
         const q = router.upper(i, j, atRouter);
-        exclusion = Math.max(pair(router.sigma, pChosen, q), below(router.sigma, q, 1 / count));
+        exclusion = Math.max(pair(router.sigma, router.lower(i, chosen, atRouter), q), below(router.sigma, q, 1 / count));
       }
       const agrees = agreement(i, expert, y, alpha / 2);
       terms.push({ sigma: expert.sigma, agrees, exclusion });
@@ -65,9 +75,9 @@ function fusion(router, experts, alpha, byPair) {
   };
 }
 
-/** Stages are given the noisiest first; thresholds are null where none is said. */
+/** Stages are given the noisiest first, and last perhaps one without noise; thresholds are null where none is said. */
 function cascade(stages, alpha, thresholds) {
-  const count = stages.length, share = alpha / count;
+  const count = stages.length, smoothed = stages.filter((stage) => !stage.stays).length, share = alpha / smoothed;
   const limit = (m) => thresholds[m] ?? null;
   const sure = (top, m) => top.votes > (limit(m) ?? 0.5) * top.total;
   return (i) => {
@@ -78,10 +88,11 @@ function cascade(stages, alpha, thresholds) {
       if (m === count - 1 || sure(top, m)) { y = top.class; break; }
     }
     const terms = stages.map((stage, m) => {
+      if (stage.stays) return { sigma: 0, answers: stage.stays(i, y), blocked: stage.stays(i, y), voted: stage.voted(i) };
       const last = m === count - 1, majority = last && limit(m) == null && stage.answers > 2;
       const answers = majority ? pair(stage.sigma, stage.lower(i, y, share / 2), stage.upperOfOthers(i, y, share / 2))
         : above(stage.sigma, stage.lower(i, y, share), limit(m) ?? 0.5);
-      return { sigma: stage.sigma, answers, blocked: below(stage.sigma, stage.upperOfOthers(i, y, share * (count - m)), limit(m) ?? 0.5), voted: stage.sampled[i] > 0 };
+      return { sigma: stage.sigma, answers, blocked: below(stage.sigma, stage.upperOfOthers(i, y, share * (smoothed - m)), limit(m) ?? 0.5), voted: stage.sampled[i] > 0 };
     });
     let reach = Infinity, best = -Infinity, answering = 0;
     const reaches = terms.map((term) => { const here = reach; reach = Math.min(reach, term.blocked); return here; });
@@ -156,9 +167,9 @@ function aces(selector, classifier, core, alpha, number, threshold) {
       const y = classifier.top(i).class;
       return { ...conclude({ y, sigma: classifier.sigma, rClass: gaussian(classifier.sigma, classifier.lower(i, y, alpha / 2)), rBefore }), ...chosen };
     }
-    demand(core[i] >= 0, "an answer of the core network, which is selected");
-    const decided = rBefore > 0;
-    return { prediction: decided ? core[i] : -1, radius: 0, sigma: 0, rClass: 0, rBefore, limit: decided ? "core" : "router",
-      outcome: decided ? "predicted" : "router undecided", rival: null, selected: core[i], ...chosen };
+    demand(core.voted(i), "an answer of the core network, which is selected");
+    const decided = rBefore > 0, y = core.answer[i];
+    return { prediction: decided ? y : -1, radius: 0, sigma: 0, rClass: 0, rBefore, limit: decided ? "core" : "router",
+      outcome: decided ? "predicted" : "router undecided", rival: null, selected: y, ...chosen };
   };
 }

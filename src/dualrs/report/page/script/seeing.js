@@ -2,10 +2,11 @@
 
 /** Everything that has to hold for the answer of an input, and up to which distance it does; the smallest is the radius. */
 function termsOf(look, claim) {
-  const { run, settings: { rule } } = look, y = named(run, claim.selected), at = (sigma) => `sigma ${short(sigma)}`;
-  if (!claim.sigma) return [];
+  const { run, settings: { rule } } = look, y = named(run, claim.selected), at = candidateName;
+  if (run.settled) return (claim.told?.terms ?? []).map(([what, upTo]) => ({ what, upTo }));
+  if (claim.choice === 1) return [];
   const stage = formOf(rule) || rule.startsWith("multiscale");
-  const own = { what: `${stage ? "stage " : ""}${at(claim.sigma)} answers ${y}`, upTo: claim.rClass };
+  const own = { what: `${stage && claim.sigma ? "stage " : ""}${at(claim.sigma)} answers ${y}`, upTo: claim.rClass };
   if (rule.startsWith("aces-")) return [own, { what: `the selector finds an entropy up to ${short(claim.threshold)}`, upTo: claim.rBefore }];
   if (rule.startsWith("fusion")) {
     return [own, ...claim.terms.map((term) => ({ upTo: Math.max(term.agrees, term.exclusion), what: term.agrees >= term.exclusion
@@ -18,6 +19,7 @@ function termsOf(look, claim) {
 /** Whether the answer is certain at a distance, and if not, because of what. */
 function certainty(look, claim, distance) {
   const at = `At distance ${distance.toFixed(2)}`, terms = termsOf(look, claim), words = (term) => `${term.what} (${term.upTo > 0 ? `certain up to ${roundDown(term.upTo)}` : "not even here"})`;
+  if (!look.own.guaranteed) return `${at} nothing is guaranteed: ${look.own.guarantee.replace(/^none[^:]*: /, "")}.`;
   if (claim.outcome === "predicted") return `${at} nothing is said: the core network answers, and its claim is about the input alone.`;
   if (claim.radius > distance) return `${at} the answer is still certain.`;
   const failing = terms.filter((term) => term.upTo <= distance).sort((a, b) => a.upTo - b.upTo);
@@ -68,7 +70,7 @@ function seeing(look, input) {
     const distance = +range.value;
     shown.textContent = distance.toFixed(2);
     said.textContent = certainty(look, claim, distance);
-    marks.replaceChildren(...termsOf(look, claim).map((term) => make("li", { class: term.upTo > distance ? "holds" : "fails" },
+    marks.replaceChildren(...(look.own.guaranteed ? termsOf(look, claim) : []).map((term) => make("li", { class: term.upTo > distance ? "holds" : "fails" },
       `${term.upTo > distance ? "✓" : "✗"} ${term.what}: ${term.upTo === Infinity ? "always" : term.upTo > 0 ? `up to ${roundDown(term.upTo)}` : "not certain"}`)));
     for (const draw of moves) draw(distance);
   }
@@ -85,7 +87,7 @@ function seeing(look, input) {
           + (distance >= found.reach ? `: answered with ${found.answer}` : "")));
         pictures.append(attack.node);
       }
-      for (const sigma of input.copies.length ? [] : look.run.sigmas) {
+      for (const sigma of input.copies.length ? [] : claim.told?.sigmas ?? look.run.sigmas) {
         const noisy = changedPicture(base);
         noisy.show((k) => 255 * sigma * noise[k], `noise of sigma ${short(sigma)}: an illustration, not the noise that voted`);
         pictures.append(noisy.node);
@@ -98,6 +100,12 @@ function seeing(look, input) {
   return make("div", { class: "panel seeing" }, make("h3", {}, "See the radius"),
     make("div", { class: "control" }, make("label", { for: "distance" }, "distance"), range, shown), said, marks, pictures,
     copies.length ? make("div", { class: "pictures" }, ...copies) : null);
+}
+/** The stage of a cascade that sees no noise: what it states. */
+function lastStage({ hearing: { core }, run }, i, claim) {
+  if (!core.sampled[i]) return make("li", { class: "later" }, strong(WITHOUT_NOISE), " was not asked");
+  return make("li", { class: claim.sigma ? "later" : "here" }, strong(`${WITHOUT_NOISE} `), `answers ${named(run, core.answer[i])}, certain up to ${roundDown(core.radius[i])}: `,
+    make("em", {}, claim.sigma ? "comes after the answer" : claim.prediction >= 0 ? "answers" : "stops it"));
 }
 /** The stages of a cascade as a path, the noisiest first: what each says, and where it stops. */
 function path(look, i, claim) {
@@ -113,5 +121,6 @@ function path(look, i, claim) {
       : term && term.blocked > 0 ? `lets it pass: sure of no other class up to ${roundDown(term.blocked)}` : "might answer another class";
     return make("li", { class: answers ? "here" : later ? "later" : "before" }, strong(`sigma ${short(sigma)} `), `${y}${rival}${passed}: `, make("em", {}, verdict));
   });
+  if (backed(run) && formOf(rule)) steps.push(lastStage(look, i, claim));
   return make("div", { class: "panel" }, make("h3", {}, "The path through the stages"), make("ol", { class: "path small" }, ...steps));
 }

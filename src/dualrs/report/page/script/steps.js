@@ -9,7 +9,7 @@ function boundOf(look, i, claim) {
   const two = (level) => ({ votes, level: level / 2, p: votes.lower(i, y, level / 2), q: votes.upperOfOthers(i, y, level / 2) });
   if (form) {
     const share = alpha / stages.length, threshold = form.thresholds[m] ?? null;
-    return m === stages.length - 1 && threshold == null && votes.answers > 2 ? two(share) : one(share, threshold ?? 0.5);
+    return !backed(look.run) && m === stages.length - 1 && threshold == null && votes.answers > 2 ? two(share) : one(share, threshold ?? 0.5);
   }
   if (rule === "fusion-pair") return two(alpha);
   if (split) return one(alpha * split[0] / (split[0] + split[1]));
@@ -32,6 +32,8 @@ const REASONS = {
   cascade: ["Closer than the radius the stage answers, if it is reached, and no stage before it answers another class. To claim too much, a bound within one clause has to fail; the levels of each clause add up to at most alpha.", "The cascade"],
   multiscale: ["A stage that was passed costs radius: no other class may get its half there. Every bound is at alpha/2, as the noise of stages is independent.", "The rules of the peers"],
   "multiscale-authors": ["None: the levels of the authors add up to more than alpha, and their interval holds only as n grows.", "The rules of the peers"],
+  ace: ["The router states by itself how far its choice stands, so that the class has all of alpha (Mueller et al. 2021).", "Networks without noise"],
+  stated: ["A radius that a network states follows from its weights: no image closer than that is answered otherwise, rounding and all.", "Networks without noise"],
   aces: ["The choice and the class each have half of alpha: a union bound over the two.", "The rules of the peers"],
 };
 const why = (key) => make("details", { class: "small" }, make("summary", {}, "Why this holds"), make("p", {}, REASONS[key][0]),
@@ -41,11 +43,16 @@ const rounded = (x) => String(+x.toFixed(5));
 /** Selection, estimation, bound, radius, minimum: the steps of one certificate. */
 function stepsOf(look, i, claim) {
   const { hearing, run, settings } = look, { rule } = settings, y = named(run, claim.selected), { router } = hearing;
-  if (!claim.sigma) return [];
+  if (run.settled || claim.choice === 1) return [];
+  const family = rule === "stated" ? "stated" : rule.startsWith("sigma-") ? "sigma" : rule.startsWith("fusion") ? "fusion" : splitOf(rule) ? "paper" : formOf(rule) ? "cascade" : rule.startsWith("aces-") ? "aces" : rule;
+  if (!claim.sigma) {
+    const states = claim.rClass > 0 ? `states that no image closer than ${roundDown(claim.rClass)} is answered otherwise` : "states no radius for it";
+    return [["Statement", `${WITHOUT_NOISE} answers ${y} and ${states}. It sees no noise: nothing is estimated, and no alpha is spent.`, "stated"], minimum(look, claim, family)];
+  }
   const bound = boundOf(look, i, claim), { votes } = bound, found = [];
-  const family = rule.startsWith("sigma-") ? "sigma" : rule.startsWith("fusion") ? "fusion" : splitOf(rule) ? "paper" : formOf(rule) ? "cascade" : rule.startsWith("aces-") ? "aces" : rule;
   const chose = [];
-  if (routes(rule)) { const top = router.top(i); chose.push(`${count(top.votes)} of ${count(top.total)} votes of the router name sigma ${short(run.sigmas[top.class])}, so that sigma is looked at`); }
+  if (routes(rule) && router.stays) chose.push(`the router, which sees no noise, names ${candidateName(claim.sigma)} and states that it does so up to ${roundDown(router.radius[i])}`);
+  else if (routes(rule)) { const top = router.top(i); chose.push(`${count(top.votes)} of ${count(top.total)} votes of the router name ${candidateName(run.candidates[top.class])}, so that ${run.candidates[top.class] ? "sigma" : "one"} is looked at`); }
   if (family === "aces") chose.push(`the selector finds an entropy up to ${short(claim.threshold)} more often than above, so the smoothed classifier answers`);
   if (family === "cascade" || family.startsWith("multiscale")) {
     for (const sigma of [...settings.sigmas].sort((a, b) => b - a)) {
@@ -57,7 +64,7 @@ function stepsOf(look, i, claim) {
   } else { const top = votes.top(i); chose.push(`${count(top.votes)} of ${count(top.total)} votes at sigma ${short(claim.sigma)} name ${named(run, top.class)}`); }
   found.push(["Selection", `The first ${count(run.n0)} votes of a stream only choose: ${chose.join("; ")}. The class to certify is ${y}.`, "selection"]);
   const measured = [`${count(votes.count(i, claim.selected))} of ${count(votes.sampled[i])} votes at sigma ${short(claim.sigma)} are for ${y}`];
-  if (routes(rule)) measured.push(`${count(router.count(i, run.sigmas.indexOf(claim.sigma)))} of ${count(router.sampled[i])} votes of the router for sigma ${short(claim.sigma)}`);
+  if (routes(rule) && !router.stays) measured.push(`${count(router.count(i, run.candidates.indexOf(claim.sigma)))} of ${count(router.sampled[i])} votes of the router for sigma ${short(claim.sigma)}`);
   found.push(["Estimation", `Other votes measure: ${measured.join("; ")}.`, null]);
   found.push(["Bound", `At level ${rounded(bound.level)} the true share of ${y} is at least ${bound.p.toFixed(6)}${bound.q == null ? "" : `, and that of any other class at most ${bound.q.toFixed(6)}`}`
     + `${look.run.adaptive ? "; the level is shared among the looks" : ""}.`, "bound"]);
@@ -65,10 +72,14 @@ function stepsOf(look, i, claim) {
   found.push(["Radius", bound.q != null ? `${sigma} / 2 × (Φ⁻¹(${bound.p.toFixed(4)}) − Φ⁻¹(${bound.q.toFixed(4)})) = ${sigma} / 2 × (${z(bound.p)} − ${z(bound.q)}) = ${written}.`
     : bound.threshold === 0.5 ? `${sigma} × Φ⁻¹(${bound.p.toFixed(4)}) = ${sigma} × ${z(bound.p)} = ${written}.`
       : `${sigma} × (Φ⁻¹(${bound.p.toFixed(4)}) − Φ⁻¹(${bound.threshold})) = ${sigma} × (${z(bound.p)} − ${z(bound.threshold)}) = ${written}.`, "radius"]);
-  const terms = termsOf(look, claim).map((term) => `${term.what}: ${term.upTo > 0 ? roundDown(term.upTo) : "not certain"}`);
-  found.push(["Minimum", terms.length > 1 ? `All of this has to hold, so the smallest counts. ${terms.join("; ")}. ${claim.radius > 0 ? `The radius is ${roundDown(claim.radius)}.` : "It abstains."}`
-    : claim.radius > 0 ? `There is nothing else that could change the answer: the radius is ${roundDown(claim.radius)}.` : "No radius is left: it abstains.", family]);
+  found.push(minimum(look, claim, family));
   return found;
+}
+/** The last step: the smallest of what has to hold. */
+function minimum(look, claim, family) {
+  const terms = termsOf(look, claim).map((term) => `${term.what}: ${term.upTo > 0 ? roundDown(term.upTo) : "not certain"}`);
+  return ["Minimum", terms.length > 1 ? `All of this has to hold, so the smallest counts. ${terms.join("; ")}. ${claim.radius > 0 ? `The radius is ${roundDown(claim.radius)}.` : "It abstains."}`
+    : claim.radius > 0 ? `There is nothing else that could change the answer: the radius is ${roundDown(claim.radius)}.` : "No radius is left: it abstains.", family];
 }
 function stepThrough(look, i, claim) {
   const steps = stepsOf(look, i, claim);

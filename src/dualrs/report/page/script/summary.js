@@ -23,13 +23,15 @@ function bestFixed(look, radius) {
 /** The cascade, which the votes of every run at several sigmas allow, where it is not the method of the run. */
 const besideOwn = (look) => look.own.name === "cascade" || formOf(look.own.name) ? null : look.methods.get("cascade");
 
+const claims = (method) => method.guaranteed ? " certifies " : " claims, without a guarantee, ";
+
 function sentence(look) {
   const { run, own } = look, { radius } = state, total = run.ids.length;
   if (!run.labelled) {
     const many = own.claims.filter((claim) => claim.prediction >= 0 && claim.radius >= radius).length;
-    return make("p", {}, `At L2 radius ${radius.toFixed(2)} `, strong(called(own, run)), " certifies ", strong(`${count(many)} of ${count(total)}`), " inputs; without labels nobody knows which of them are right.");
+    return make("p", {}, `At L2 radius ${radius.toFixed(2)} `, strong(called(own, run)), claims(own), strong(`${count(many)} of ${count(total)}`), " inputs; without labels nobody knows which of them are right.");
   }
-  const parts = [`At L2 radius ${radius.toFixed(2)} `, strong(called(own, run)), " certifies ", strong(`${count(reached(own, radius))} of ${count(total)}`), " images"];
+  const parts = [`At L2 radius ${radius.toFixed(2)} `, strong(called(own, run)), claims(own), strong(`${count(reached(own, radius))} of ${count(total)}`), " images"];
   const best = bestFixed(look, radius);
   if (best && best !== own) {
     const [low, high] = pairedInterval(own.reach, best.reach, radius), less = 100 * (reached(own, radius) - reached(best, radius)) / total;
@@ -40,7 +42,7 @@ function sentence(look) {
   if (beside) parts.push("; ", strong("the cascade"), ", which needs no router, ", strong(count(reached(beside, radius))));
   const oracle = look.methods.get("oracle"), attacked = [...look.methods.values()].find((method) => method.name === `${own.name} attacked`);
   if (oracle) parts.push("; whoever knew the best sigma of each image, ", strong(count(reached(oracle, radius))));
-  if (attacked && !look.moved) parts.push("; attacks leave ", strong(count(reached(attacked, radius))), " unbroken");
+  if (attacked) parts.push("; attacks leave ", strong(count(reached(attacked, radius))), " unbroken");
   return make("p", {}, ...parts, ".");
 }
 
@@ -63,6 +65,7 @@ function pictured() {
       else curve(method.name, method.title, { line: other(others++) }, method.radii, here && (method === besideOwn(look) || method.name === `${look.own.name} attacked`));
     }
     curve(look.own.name, look.own.title, { line: OWN[place % OWN.length] }, look.own.radii, true);
+    if (left(look)) for (const one of found) if (one.run === run) one.look = { line: `${one.look.line} left` };
   });
   for (const curve of found) curve.shown = chosen.has(curve.key) || (curve.on && !chosen.has(`-${curve.key}`));
   return found;
@@ -90,9 +93,10 @@ function drawPicture() {
     drawPicture();
     byId("legend").querySelector(`[data-curve="${curve.key}"]`).focus();
   } }, sample(curve.look), several ? curve.label.slice(curve.run.name.length + 3) : curve.label);
-  byId("legend").replaceChildren(...state.looks.filter(({ run }) => run.labelled).map(({ run }, place) => {
+  byId("legend").replaceChildren(...state.looks.filter(({ run }) => run.labelled).map((one, place) => {
+    const { run } = one, said = several && anyMoved() ? make("span", { class: "small faint" }, beside(one)) : null;
     const mine = curves.filter((curve) => curve.run === run).sort((a, b) => order(a) - order(b)), more = mine.filter((curve) => !curve.on);
-    return make("div", { role: "group", "aria-label": `Curves of ${run.name}` }, several ? make("b", {}, run.name) : null, ...mine.filter((curve) => curve.on).map(chip),
+    return make("div", { role: "group", "aria-label": `Curves of ${run.name}` }, several ? make("b", {}, run.name) : null, said, ...mine.filter((curve) => curve.on).map(chip),
       more.length ? make("details", { open: legendOpen.has(place), ontoggle: (event) => event.target.open ? legendOpen.add(place) : legendOpen.delete(place) },
         make("summary", { class: "small" }, `${more.length} more curves`), make("div", { class: "chips" }, ...more.map(chip))) : null);
   }));
@@ -143,15 +147,17 @@ function drawTable() {
   const kind = (line) => line.bare ? "bare" : line.own ? "own" : null;
   byId("table").replaceChildren(...(narrow ? tall(groups, radii, cell, kind) : [wide(groups, radii, cell, kind)]));
 }
+/** Runs that cannot follow are grey as soon as another one is moved. */
+const left = (look) => look.run.settled && anyMoved() ? "left" : null;
 const sameInputs = (a, b) => a.data === b.data && a.ids.length === b.ids.length && a.ids.every((id, i) => id === b.ids[i]);
 function wide(groups, radii, cell, kind) {
   const table = make("table", { class: "headline" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "method"),
     ...radii.map((radius) => make("th", { scope: "col" }, short(radius))), ...REST.map((name, k) => make("th", { scope: "col", class: k ? null : "gap" }, name)))));
   const body = make("tbody");
   for (const { look, shown, fold, best } of groups) {
-    if (several) body.append(make("tr", { class: "group" }, make("th", { scope: "rowgroup" }, look.run.name), make("td", { colspan: radii.length + 3 })));
+    if (several) body.append(make("tr", { class: "group" }, make("th", { scope: "rowgroup" }, look.run.name), make("td", { class: "said", colspan: radii.length + 3 }, anyMoved() ? beside(look) : "")));
     for (const line of shown) {
-      body.append(make("tr", { class: kind(line) }, make("th", { scope: "row" }, line.name), ...line.cells.map((_, k) => cell(line, k, best)),
+      body.append(make("tr", { class: [kind(line), left(look)].filter((name) => name).join(" ") || null }, make("th", { scope: "row" }, line.name), ...line.cells.map((_, k) => cell(line, k, best)),
         ...line.rest.map((text, k) => make("td", { class: k ? null : "gap" }, text))));
     }
     if (fold) body.append(make("tr", {}, make("td", { colspan: radii.length + 4 }, fold)));
@@ -170,7 +176,7 @@ function tall(groups, radii, cell, kind) {
         make("tbody", {}, ...radii.map((radius, r) => make("tr", {}, make("th", { scope: "row" }, short(radius)), ...some.map((line) => cell(line, r, best)))),
           ...REST.map((name, r) => make("tr", { class: r ? null : "line" }, make("th", { scope: "row" }, name), ...some.map((line) => make("td", {}, line.rest[r])))))));
     }
-    return [several ? make("h3", { class: "group" }, look.run.name) : null, ...parts, fold].filter((node) => node);
+    return [several ? make("h3", { class: "group" }, anyMoved() ? `${look.run.name}: ${beside(look)}` : look.run.name) : null, ...parts, fold].filter((node) => node);
   });
 }
 

@@ -95,7 +95,21 @@ class Votes {
   upperOfOthers(i, y, level) { return this.bound(i, (look) => this.runnerUp(i, y, look).votes, level, upper, 1, Math.min); }
 }
 
-/** The votes of a run at a number of votes, by network: of the router, and of the classifier at each sigma. */
+/** What a network without noise answers to each input, and the radius that it states; null where it states none. */
+class Stated {
+  constructor({ answer, radius }) {
+    Object.assign(this, { sigma: 0, answer, radius });
+    this.sampled = answer.map((one) => one >= 0 ? 1 : 0);
+  }
+  top(i) { return { class: Math.max(this.answer[i], 0), votes: this.sampled[i], total: this.sampled[i] }; }
+  voted(i) { return this.sampled[i] > 0; }
+  /** A radius within which it gives an answer. */
+  stays(i, y) { return this.answer[i] === y ? this.radius[i] : -Infinity; }
+}
+
+/** The votes of a run at a number of votes, by network: of the router, and of the classifier at each sigma.
+
+A network without noise is the `core`, which is the candidate of the router at sigma 0, or the router itself. */
 class Hearing {
   constructor(run, step) {
     this.run = run;
@@ -103,9 +117,11 @@ class Hearing {
     this.inputs = run.ids.length;
     this.known = new Map();
     const router = run.votes.networks.find((network) => network.stage === "router");
-    this.router = router ? new Votes(router, this.inputs, 0, run.votes.steps, step, 0) : null;
+    const silent = (stage) => run.votes.without_noise[stage] && new Stated(run.votes.without_noise[stage]);
+    this.router = router ? new Votes(router, this.inputs, 0, run.votes.steps, step, 0) : silent("router");
     this.experts = run.sigmas.map((sigma) => this.expert(sigma, 0));
-    this.core = run.votes.core;
+    this.core = silent("class");
+    this.candidates = run.candidates.map((sigma) => sigma ? this.expert(sigma, 0) : this.core);
   }
   /** The class votes at a sigma, where those below a confidence pass. */
   expert(sigma, confidence) {

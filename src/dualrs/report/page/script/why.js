@@ -22,9 +22,11 @@ function attacked(found) {
   return make("div", { class: "panel attack" }, make("h3", {}, `Attack on ${found.method}`), make("p", {}, found.said), scale(found),
     make("div", { class: "pictures" }, shown(found.image, `answered with ${found.answer}`), shown(found.difference, `the difference, times ${found.times}`)));
 }
+const UNCERTIFIED = "claimed, no guarantee";
 /** The radii behind a claim by name, none below zero; then those of each sigma alone. */
 function radiiOf(look, i, claim) {
-  const found = [["certified", claim.radius, "on"], ["class", Math.max(claim.rClass, 0)]];
+  if (claim.told) return claim.told.radii.map(([name, radius], k) => [name, radius, k ? "" : "on"]);
+  const found = [[look.own.guaranteed ? "certified" : UNCERTIFIED, claim.radius, "on"], ["class", Math.max(claim.rClass, 0)]];
   if (Number.isFinite(claim.rBefore)) found.push([routes(look.settings.rule) || look.run.kind === "aces" ? "routing" : "stages before", Math.max(claim.rBefore, 0)]);
   look.fixed[0]?.[i].forEach((radius, k) => found.push([`${look.run.label[i] === -2 ? "" : "label at "}sigma ${short(look.run.sigmas[k])}${look.run.label[i] === -2 ? " alone" : ""}`, radius]));
   return found;
@@ -34,11 +36,16 @@ function votesPanel(title, rows, total, truth, on) {
     rows ? bars(rows.map(([name, many, answer]) => [name, many, count(many), answer != null && answer === truth ? "truth" : ""]), total)
       : make("p", { class: "faint small" }, "not asked: its votes could not change the certificate"));
 }
+/** What a network without noise answers and, if it states one, up to which radius. */
+function statedPanel(title, model, i, named, on) {
+  const upTo = model.radius ? `, up to ${roundDown(model.radius[i])}` : "";
+  return make("div", { class: "panel" + (on ? " chosen" : "") }, make("h3", {}, `${title}, without noise`), make("p", {}, named(model.answer[i]) + upTo));
+}
 /** What is said of an input: everything under its title. */
 function explained(input) {
   const look = current(), { run, hearing, settings, own } = look, i = input.number, claim = own.claims[i], label = run.label[i];
   const flags = look.flags(i), text = claim.prediction < 0 ? "abstains" : named(run, claim.prediction);
-  const says = claim.outcome === "certified" ? ` within L2 radius ${roundDown(claim.radius)}` : claim.outcome === "predicted" ? " without a radius" : `: ${claim.outcome}`;
+  const says = claim.outcome === "certified" ? ` within L2 radius ${roundDown(claim.radius)}${own.guaranteed ? "" : ", without a guarantee"}` : claim.outcome === "predicted" ? " without a radius" : `: ${claim.outcome}`;
   const radii = radiiOf(look, i, claim), methods = [...look.methods.values()];
   const longest = Math.max(...radii.map(([, r]) => r), ...methods.map((method) => method.claims[i].radius));
   const used = run.sigmas.filter((sigma) => routes(settings.rule) || settings.sigmas.includes(sigma));
@@ -47,8 +54,8 @@ function explained(input) {
       input.image != null ? make("img", { src: picture(input.image), alt: `Image of input ${run.ids[i]}` }) : null,
       make("div", {},
         make("p", {}, make("strong", { class: flags.includes("wrong") ? "bad" : claim.prediction < 0 ? "faint" : "" }, text), says,
-          claim.sigma ? ` · sigma ${short(claim.sigma)}` : claim.outcome === "predicted" ? " · by the core network" : "", ` · label: ${label === -2 ? "unknown" : named(run, label)}`),
-        make("p", { id: "why-reason" }, ...glossed(reason(hearing, settings.rule, i, claim, settings))),
+          claim.sigma ? ` · sigma ${short(claim.sigma)}` : claim.outcome === "predicted" ? " · by the core network" : claim.choice == null ? ` · ${WITHOUT_NOISE}` : "", ` · label: ${label === -2 ? "unknown" : named(run, label)}`),
+        make("p", { id: "why-reason" }, ...glossed(claim.told?.reason ?? reason(hearing, settings.rule, i, claim, settings))),
         flags.length ? make("p", { class: "small faint" }, flags.join(" · ")) : null,
         look.moved ? make("p", { class: "small moved" }, `A look after the fact: ${spoken(look, settings)}.`) : null)),
     make("div", { class: "grid" },
@@ -56,15 +63,16 @@ function explained(input) {
       make("div", { class: "panel" }, make("h3", {}, "Radii"), bars(radii.map(([name, r, kind]) => [name, r, roundDown(r), kind]), longest)),
       make("div", { class: "panel" }, make("h3", {}, "By method"), bars(methods.map((method) => {
         const { prediction, radius } = method.claims[i];
-        return [method.name, radius, prediction < 0 ? "abstains" : `${roundDown(radius)} ${named(run, prediction)}`, prediction === label ? "truth" : ""];
+        return [method.name, radius, prediction < 0 ? "abstains" : `${roundDown(radius)} ${named(run, prediction)}${method.guaranteed ? "" : ", no guarantee"}`, prediction === label ? "truth" : ""];
       }), longest)),
-      hearing.router ? votesPanel(`${run.router_name[0].toUpperCase()}${run.router_name.slice(1)} votes at sigma ${short(hearing.router.sigma)}`,
+      hearing.router?.stays && routes(settings.rule) ? statedPanel("Router", hearing.router, i, (answer) => candidateName(run.candidates[answer])) : null,
+      hearing.router && !hearing.router.stays ? votesPanel(`${run.router_name[0].toUpperCase()}${run.router_name.slice(1)} votes at sigma ${short(hearing.router.sigma)}`,
         run.route_names.map((name, k) => [name, hearing.router.count(i, k), null]), hearing.router.sampled[i]) : null,
-      run.votes.core && run.votes.core[i] >= 0 ? make("div", { class: "panel" + (claim.sigma ? "" : " chosen") }, make("h3", {}, "Core network, without noise"), make("p", {}, named(run, run.votes.core[i]))) : null,
-      ...used.map((sigma) => {
+      hearing.core?.sampled[i] ? statedPanel("Core network", hearing.core, i, (answer) => named(run, answer), !claim.sigma) : null,
+      ...(claim.told ? claim.told.sigmas.map((sigma, k) => votesPanel(`Class votes at sigma ${short(sigma)}`, topClasses(hearing.experts[k], i), hearing.experts[k].sampled[i], label, sigma === claim.sigma)) : used.map((sigma) => {
         const votes = heardAt(hearing, settings.rule, sigma, settings.sigmas);
         return votesPanel(`Class votes at sigma ${short(sigma)}`, votes.sampled[i] ? topClasses(votes, i) : null, votes.sampled[i], label, sigma === claim.sigma);
-      }),
+      })),
       ...input.attacks.map(attacked)),
   ];
 }
