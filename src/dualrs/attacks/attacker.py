@@ -8,6 +8,7 @@ alpha at most, so that few verdicts against many certificates are no surprise: `
 distance of that image.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -18,7 +19,7 @@ from torch import Generator
 
 from dualrs.attacks.field import Field
 from dualrs.attacks.pixels import distance, is_inside, rounded_inside
-from dualrs.attacks.search import Effort, Place, Search
+from dualrs.attacks.search import PROMISING, SHOWN, WORTH_A_VERDICT, Effort, Place, Search, log_odds
 from dualrs.certificates import ABSTAIN, Certificate, Certificates, Outcome, Prediction
 from dualrs.data.images import LEVELS, Pixels, as_pixels, content_id
 from dualrs.errors import BadSetting
@@ -29,21 +30,18 @@ from dualrs.smoothed import SmoothedModel
 from dualrs.smoothed.model import Images
 from dualrs.storage.attacks import Attack, Attacks
 
+VERSION = 2  # of the attack: raise it with whatever changes what is found, so that no file holds rows of two of them
 INSIDE = 0.999  # of a radius: where a certificate is tried
-_WORTH_A_LOOK = 0.25  # share of a place's copies that must follow its aim for votes on it
-_WORTH_A_VERDICT = 0.4  # inside a radius
-_SEEMS_CHANGED = 0.57  # share of the votes that must follow, so that a thousand can show it
+_SEEMS_CHANGED = 0.57  # share of the votes that must follow, so that no further search is needed there
+_FEW, _CLEAR = 256, 0.65  # votes at the first look of a verdict, and the share seen before from which it is taken
 _SMALLEST = 0.05  # radius at which the search for a border begins, for inputs whose own is smaller
 _FARTHEST = 14.0  # times that radius, where it ends
+_CLASSES = 2  # that each aim tries beyond the radius
 _CLEARLY = 0.95  # of the distance that another aim has reached, below which one must come
-_NEARER, _FARTHER = 0.9, 1.6  # times the distance of a border: where an image beyond it is looked for
-_FAST, _SLOW = (
-    1.08,
-    1.03,
-)  # from one look there to the next, while the aim is not followed by half of the votes, and then
-_BORDERS, _VERDICTS = 2, 4  # beyond how many borders, and how often for each: they share alpha
-_FEW, _CLEAR = 256, 0.65  # votes at the first look of a verdict, and the share seen before from which it is taken
-_COPIES = 4  # times those of a gradient, by which weaknesses are chosen
+_ROUNDS = 3  # of votes by which the place of a verdict is found
+_JUMP = 2.0  # times the distance by which it may be moved at once
+_EASILY = 0.66, 0.8  # share of the votes at the first verdict of each chain beyond a radius; chains share alpha
+_QUARTER = 4  # of the votes do there
 
 
 def attack(
@@ -105,94 +103,122 @@ class Attacker:
         self._search = Search(self._field, terms.effort, generator)
         self._votes = 0
 
-    def attack(self, name: str, image: Pixels, claim: Certificate) -> Attack:
-        """Try one certificate and, if asked for, search beyond it."""
+    def attack(self, name: str, image: Pixels, claim: Certificate, tried: Attack | None = None) -> Attack:
+        """Try one certificate and, if asked for, search beyond it; one that was ``tried`` before is not tried again."""
         forward, backward, self._votes = self._field.forward, self._field.backward, 0
         self._model.engine.prepare(image)
-        row = Attack(name, claim.prediction, claim.radius)
-        row, places = self._try(image, self._aims(image, claim), row)
+        aims = self._model.scheme.aims(self._rule, claim)
+        if tried is None:
+            row, places = self._try(image, aims, Attack(name, claim.prediction, claim.radius))
+        else:
+            row, places = tried, [self._inside(image, aim, claim.radius) for aim in aims]
         if self._terms.bracket:
             row = self._nearest(image, places, row)
         return replace(
             row,
-            forward=self._field.forward - forward,
-            backward=self._field.backward - backward,
-            votes=self._votes,
+            forward=row.forward + self._field.forward - forward,
+            backward=row.backward + self._field.backward - backward,
+            votes=row.votes + self._votes,
         )
 
     def _try(self, image: Pixels, aims: list[Aim], row: Attack) -> tuple[Attack, list[Place]]:
         """The verdict on a certificate, and where the searches inside its radius ended.
 
         One place is judged, or none: the first that seems to be answered otherwise, else the most promising. Nothing of
-        a verdict is seen before: these votes have noise of their own. Where no copy of a place is near to following its
-        aim, no search begins elsewhere.
+        a verdict is seen before: these votes have noise of their own. Where no place is near to following its aim, no
+        search begins elsewhere.
         """
         radius = INSIDE * row.radius
         places, tried, share = list[Place](), image, 0.0
         for restart, aim in product(range(self._effort.restarts), aims):
-            if share > _SEEMS_CHANGED or (restart and max(p.followed for p in places) < _WORTH_A_LOOK):
+            if share > _SEEMS_CHANGED or (restart and max(p.followed for p in places) < WORTH_A_VERDICT):
                 break
-            place = self._search.inside(self._tensor(image), aim, radius, at_random=restart > 0)
+            place = self._inside(image, aim, row.radius, at_random=restart > 0)
             places.append(place)
-            if place.followed > _WORTH_A_LOOK:
+            if place.followed > PROMISING:
                 pixels = rounded_inside(image, place.image.cpu().double().numpy(), radius)
                 seen = self._field.followed(self._tensor(pixels), aim, self._effort.votes)
                 tried, share = (pixels, seen) if seen > share else (tried, share)
         assert is_inside(image, tried, row.radius), "what is tried lies inside the certified radius"
-        if share > _WORTH_A_VERDICT:
+        if share > WORTH_A_VERDICT:
             level = self._terms.alpha / max(1, self._terms.count)
             row = replace(row, flipped=self._verdict(tried, row.prediction, level, share))
         return row, places
 
-    def _aims(self, image: Pixels, claim: Certificate) -> list[Aim]:
-        """The weaknesses of the model at an image, by a few votes."""
-        shares = {
-            (stage, sigma): self._field.shares(self._tensor(image), stage, sigma, _COPIES * self._effort.copies)
-            for stage, sigma in self._model.models
-        }
-        return self._model.scheme.aims(self._rule, claim, shares)
+    def _inside(self, image: Pixels, aim: Aim, radius: float, *, at_random: bool = False) -> Place:
+        return self._search.inside(self._tensor(image), aim, INSIDE * radius, at_random=at_random)
 
     def _nearest(self, image: Pixels, places: list[Place], row: Attack) -> Attack:
         """The nearest image found that is answered otherwise. The simplest aim leads; others must come clearly nearer.
 
-        Guarantee: the answer to it is wrong with probability at most alpha over the votes of all verdicts here.
+        Guarantee: that it is answered otherwise is wrong with probability at most alpha over the votes of all verdicts
+        here: chains of them share alpha.
         """
         centre, start = self._tensor(image), max(row.radius, _SMALLEST)
         row, borders = replace(row, searched=_FARTHEST * start), list[tuple[float, Place]]()
+        between = row.radius, row.searched
         best = {place.aim: place for place in sorted(places, key=lambda place: place.followed)}
         aims = sorted(best, key=lambda aim: (len(aim.moves), -best[aim].followed))
-        for place in (best[aim] for aim in aims):
-            limit = min([row.searched, *(_CLEARLY * reach for reach, _ in borders)])
-            border = self._search.border(centre, place, start, limit)
-            if border is not None:
-                borders.append((float((border.image - centre).norm()), border))
-        for reach, border in sorted(borders, key=lambda one: one[0])[:_BORDERS]:
-            border = self._search.border(centre, border, reach, 2 * reach, fine=True) or border
-            if (judged := self._beyond(image, border, row)) is not None:
-                simpler = aims[: aims.index(border.aim)]
+        for place, rank in product((best[aim] for aim in aims), range(_CLASSES)):
+            if (aim := place.towards(rank)) is not None:
+                limit = min((_CLEARLY * reach for reach, _ in borders), default=math.inf)
+                border = self._search.border(centre, replace(place, aim=aim), start, between, limit=limit)
+                if border is not None:
+                    borders.append((float((border.image - centre).norm()), border))
+        borders = sorted(borders, key=lambda one: one[0])
+        for easily, (reach, coarse) in zip(_EASILY, borders + borders[:1], strict=False):
+            border = self._search.border(centre, coarse, reach, between, fine=True) or coarse
+            if (judged := self._beyond(image, border, easily, row)) is not None:
+                simpler = [aim for aim in aims if len(aim.moves) < len(border.aim.moves)]
                 assert judged.change is not None, "an image was found"
                 changed = self._tensor((image + judged.change).astype(np.uint8))
                 led = (aim for aim in simpler if self._field.followed(changed, aim, self._effort.votes) > 1 / 2)
                 return replace(judged, aim=next(led, border.aim).what)
         return row
 
-    def _beyond(self, image: Pixels, border: Place, row: Attack) -> Attack | None:
-        """The first image beyond a border that a verdict finds to be answered otherwise, if it is not far."""
-        centre, factor, verdicts = self._tensor(image), _NEARER, 0
-        while factor < _FARTHER and verdicts < _VERDICTS:
-            moved = centre + factor * (border.image - centre)
-            pixels: Pixels = (moved.clamp(0, 1) * LEVELS).round().byte().cpu().numpy()
-            share = self._field.followed(self._tensor(pixels), border.aim, self._effort.votes)
-            factor *= _FAST if share < 0.5 else _SLOW
-            if share < _SEEMS_CHANGED:
-                continue
-            answer = self._verdict(pixels, row.prediction, self._terms.alpha / (_BORDERS * _VERDICTS), share)
-            if answer != ABSTAIN:
-                upper, levels = distance(image, pixels), pixels.astype(np.int16) - image
-                return replace(row, upper=upper, answer=answer, change=levels)
-            verdicts += 1
-            factor *= _SLOW if verdicts < _VERDICTS - 1 else _FAST**2  # the last one shall not be in vain
-        return None
+    def _beyond(self, image: Pixels, border: Place, easily: float, row: Attack) -> Attack | None:
+        """The nearer of two images beyond a border that verdicts find to be answered otherwise; None if both are not.
+
+        The farther one, which votes should show ``easily``, is judged first, and the nearer one only if that was found
+        changed.
+
+        Guarantee: an image is found changed that is not with probability at most alpha over the number of chains: the
+        first such image ends the chain, or its own verdict is wrong; so both verdicts have the whole level.
+        """
+        reach = float((border.image - self._tensor(image)).norm())
+        before, found, rise = self._lacking(image, border.aim), list[float](), 1 / reach
+        for _ in range(_ROUNDS):
+            lacking = self._lacking(self._along(image, border, reach), border.aim)
+            rise = max(
+                border.rise, (before - lacking) / reach, 1 / reach
+            )  # hard votes may change faster than soft ones
+            there = reach + lacking / rise
+            near = reach / _JUMP < there < reach * _JUMP
+            found = [*found, there] if near else []  # from afar it tells no more than the side
+            reach = float(np.mean(found)) if near else float(np.clip(there, reach / _JUMP, reach * _JUMP))
+        judged, many = None, self._effort.verdict
+        for share, votes in ((easily, max(1, many // _QUARTER)), (SHOWN, many)):
+            pixels = self._along(image, border, reach + (log_odds(share) - log_odds(SHOWN)) / rise)
+            answer = self._answer(pixels, votes, self._terms.alpha / len(_EASILY))
+            if answer in (ABSTAIN, row.prediction):
+                break
+            levels = pixels.astype(np.int16) - image
+            judged = replace(row, upper=distance(image, pixels), answer=answer, change=levels)
+        return judged
+
+    def _lacking(self, pixels: Pixels, aim: Aim) -> float:
+        """By how much the logarithm of the odds of an aim must rise, so that a verdict can show it."""
+        votes = self._effort.votes
+        followed = votes * self._field.followed(self._tensor(pixels), aim, votes)
+        return log_odds(SHOWN) - log_odds((followed + 0.5) / (votes + 1))
+
+    def _along(self, image: Pixels, border: Place, reach: float) -> Pixels:
+        """The 8-bit image at a distance, on the way to a border."""
+        centre = self._tensor(image)
+        way = border.image - centre
+        moved = centre + way * (reach / way.norm())
+        pixels: Pixels = (moved.clamp(0, 1) * LEVELS).round().byte().cpu().numpy()
+        return pixels
 
     def _verdict(self, pixels: Pixels, y: int, level: float, share: float) -> int:
         """The class that PREDICT names, if it is another one than y, in one look or two: at few votes, then at many.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from dualrs.attacks.attacker import Attacker, Terms
+from dualrs.attacks.attacker import VERSION, Attacker, Terms
 from dualrs.attacks.search import Effort
 from dualrs.attacks.workers import Job, on_workers
 from dualrs.certificates import Outcome
@@ -37,7 +37,8 @@ def attack_ledger(
 
     Those at the positions ``indices`` of the dataset are attacked, or all. The level of a verdict is alpha over the
     number of all certificates either way, so that a campaign may be run in parts. The model and the data must be those
-    of the run. What ``out`` has already is kept. With ``workers``, so many processes take inputs, here or on the Ray
+    of the run. What ``out`` has already is kept; where a ``bracket`` is asked for and a certificate there was only
+    tried, the search beyond its radius is added. With ``workers``, so many processes take inputs, here or on the Ray
     cluster at ``address``. ``report`` is told how many are done, of how many.
     """
     effort = effort or Effort()
@@ -58,9 +59,11 @@ def attack_ledger(
     }
     wanted = [i for i in certified if indices is None or position[i] in indices]
     terms = Terms(rule, sample.alpha, len(certified), effort, bracket=bracket, straight=straight)
-    settings = {"run": header.fingerprint, "method": name, **{k: v for k, v in asdict(terms).items() if k != "rule"}}
+    settings = {"run": header.fingerprint, "method": name, "version": VERSION, **asdict(terms)}
+    del settings["rule"], settings["bracket"]  # the one is told by the method, the other by each row
     with Lease(out), AttackFile(out, settings) as file:
-        jobs = [Job(i, dataset.image(position[i]), certified[i]) for i in wanted if i not in file.done]
+        done = {i for i, row in file.done.items() if row.searched or not bracket}
+        jobs = [Job(i, dataset.image(position[i]), certified[i], file.done.get(i)) for i in wanted if i not in done]
         report(len(wanted) - len(jobs), len(wanted))
         for left, row in enumerate(_rows(attacked, terms, jobs, workers, address), 1 - len(jobs)):
             file.add(row)

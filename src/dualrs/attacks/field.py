@@ -3,6 +3,7 @@
 Noise comes from a generator of the attack's own and is fresh at each call; so is what networks draw for themselves.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -10,22 +11,37 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Generator, Tensor, nn
+from torch.nn import functional
 
 from dualrs.models.denoise import Denoised
 from dualrs.models.randomness import FromGenerator
 from dualrs.sampling.work import slot_of
-from dualrs.schemes.aim import Aim, Floats
+from dualrs.schemes.aim import Aim, Floats, Move
 from dualrs.smoothed import SmoothedModel
 from dualrs.votes import Stage
 
 _AT_ONCE = 256  # noisy copies in a batch
 
+Sight = tuple[Tensor, float, float, Floats]  # of one move: its part of a `Slope`
+
 
 class Slope(NamedTuple):
-    """From an image, the way towards an aim; and how far the votes of noisy copies follow each of its moves."""
+    """What is seen at an image of each move of an aim.
 
-    up: Tensor
+    The logarithm of its ``odds`` by soft votes and the gradient of that, ``up``; how far the hard votes of noisy copies
+    ``followed`` it; and the soft ``shares`` of all answers.
+    """
+
+    up: list[Tensor]
+    odds: Floats
     followed: Floats
+    shares: list[Floats]
+
+    @property
+    def way(self) -> Tensor:
+        """The gradient of the sum of the logarithms of the moves' probabilities: what lacks most leads."""
+        lacking = 1 / (1 + np.exp(self.odds))
+        return torch.stack([up * float(lack) for up, lack in zip(self.up, lacking, strict=True)]).sum(dim=0)
 
 
 class Field:
@@ -40,46 +56,54 @@ class Field:
         self.forward = self.backward = 0
 
     def slope(self, image: Tensor, aim: Aim, copies: int) -> Slope:
-        """The gradient of the sum over an aim's moves of the log of their answers' mean softmax."""
+        """What mean softmax probabilities say of an aim's moves."""
         image = image.detach().requires_grad_(True)
-        up, followed = torch.zeros_like(image), []
         with self._past_denoisers():
-            for move in aim.moves:
-                votes = list[Tensor]()
-                for noise in self._noises(image, move.sigma, copies):
-                    logits = self._answer(image + move.sigma * noise, move.stage, move.sigma)
-                    votes.append(logits.detach().argmax(dim=1))
-                    share = len(noise) / (copies if move.sigma > 0 else 1)
-                    gain = logits.log_softmax(dim=1)[:, list(move.answers)].flatten().logsumexp(dim=0)
-                    if gain.requires_grad:  # else the answers do not depend on the image
-                        (slope,) = torch.autograd.grad(gain, image)
-                        self.backward += len(noise)
-                        up += share * slope  # the mean over batches: close enough to steer by
-                followed.append(move.followed(_shares(votes, logits.shape[1])))
-        return Slope(up, np.array(followed))
+            return _seen([self._soft(image, move, copies) for move in aim.moves])
+
+    def _soft(self, image: Tensor, move: Move, copies: int) -> Sight:
+        up, odds, shares, votes = torch.zeros_like(image), 0.0, np.zeros(1), list[Tensor]()
+        for noise in self._noises(image, move.sigma, copies):
+            logits = self._answer(image + move.sigma * noise, move.stage, move.sigma)
+            votes.append(logits.detach().argmax(dim=1))
+            part = len(noise) / (copies if move.sigma > 0 else 1)
+            mass = logits.log_softmax(dim=1).logsumexp(dim=0) - math.log(len(noise))
+            likely = mass.detach().exp().double().cpu().numpy()
+            raised, lowered = move.sides(likely)
+            gain = mass[raised].logsumexp(dim=0) - mass[lowered].logsumexp(dim=0)
+            if gain.requires_grad:  # else the answers do not depend on the image
+                (slope,) = torch.autograd.grad(gain, image)
+                self.backward += len(noise)
+                up += part * slope  # the mean over batches: close enough to steer by
+            odds, shares = odds + part * float(gain.detach()), shares + part * likely
+        return up.detach(), odds, move.followed(_shares(votes, logits.shape[1])), shares
 
     @torch.no_grad()
     def vote_slope(self, image: Tensor, aim: Aim, copies: int) -> Slope:
-        """The same gradient of the shares of hard votes, from the votes alone.
+        """The same from the shares of hard votes alone.
 
         By Stein's identity the gradient of P[vote at x + sigma e in A] is E[e 1(vote in A)] / sigma: no network is
         differentiated. It is zero where all votes agree, and where nothing is drawn.
         """
-        up, followed = torch.zeros_like(image), []
-        for move in aim.moves:
-            weighted, plain, votes = torch.zeros_like(image), torch.zeros_like(image), list[Tensor]()
-            wanted = torch.tensor(move.answers, device=image.device)
-            for noise in self._noises(image, move.sigma, copies):
-                logits = self._answer(image + move.sigma * noise, move.stage, move.sigma)
-                votes.append(logits.argmax(dim=1))
-                weighted += torch.einsum("i,i...->...", torch.isin(votes[-1], wanted).to(image), noise)
-                plain += noise.sum(dim=0)
-            shares, drawn = _shares(votes, logits.shape[1]), sum(map(len, votes))
-            followed.append(move.followed(shares))
+        return _seen([self._hard(image, move, copies) for move in aim.moves])
+
+    def _hard(self, image: Tensor, move: Move, copies: int) -> Sight:
+        noises, votes = list[Tensor](), list[Tensor]()
+        for noise in self._noises(image, move.sigma, copies):
+            logits = self._answer(image + move.sigma * noise, move.stage, move.sigma)
+            votes.append(functional.one_hot(logits.argmax(dim=1), logits.shape[1]).to(image))
+            noises.append(torch.einsum("ia,i...->a...", votes[-1], noise))
+        drawn = sum(map(len, votes))
+        by_answer = torch.stack(noises).sum(dim=0) / drawn
+        shares: Floats = torch.cat(votes).double().mean(dim=0).cpu().numpy()
+        up, odds = torch.zeros_like(image), 0.0
+        for sign, side in zip((1, -1), move.sides(shares), strict=True):
+            share = float(shares[side].sum())
+            odds += sign * math.log(share + 1 / (2 * drawn))
             if move.sigma > 0:
-                share = float(shares[list(move.answers)].sum())
-                up += (weighted - share * plain) / (drawn * move.sigma * (share + 1 / drawn))
-        return Slope(up, np.array(followed))
+                moved = by_answer[side].sum(dim=0) - share * by_answer.sum(dim=0)
+                up += sign * moved / (move.sigma * (share + 1 / drawn))
+        return up, odds, move.followed(shares), shares
 
     def followed(self, image: Tensor, aim: Aim, copies: int) -> float:
         """How far the votes of noisy copies follow an aim: as far as the move that they follow least."""
@@ -117,6 +141,11 @@ class Field:
         finally:
             for hook in hooks:
                 hook.remove()
+
+
+def _seen(moves: list[Sight]) -> Slope:
+    up, odds, followed, shares = zip(*moves, strict=True)
+    return Slope(list(up), np.array(odds), np.array(followed), list(shares))
 
 
 def _shares(votes: list[Tensor], answers: int) -> Floats:

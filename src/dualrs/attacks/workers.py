@@ -26,11 +26,12 @@ _CHANCES = 3  # workers that one input may lose
 
 
 class Job(NamedTuple):
-    """A certificate to attack."""
+    """A certificate to attack; what came of it, if it was tried before."""
 
     id: str
     image: Pixels
     claim: Certificate
+    tried: Attack | None = None
 
 
 class _Worker:

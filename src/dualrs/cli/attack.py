@@ -30,9 +30,9 @@ def attack(
             "--recipe", parser=recipe_file, metavar="RECIPE", help="The recipe of the run: its networks and its data."
         ),
     ] = None,
-    steps: Annotated[int, Option(min=1, help="Steps of each search, at most.")] = 10,
+    steps: Annotated[int, Option(min=1, help="Steps of each search, at most.")] = 20,
     restarts: Annotated[int, Option(min=1, help="Places from which searches begin, at most.")] = 2,
-    copies: Annotated[int, Option(min=1, help="Noisy copies for each gradient.")] = 16,
+    copies: Annotated[int, Option(min=1, help="Noisy copies for each gradient; in the end four times as many.")] = 32,
     bracket: Annotated[
         bool, Option(help="Also search beyond the radius for the nearest image that is answered otherwise.")
     ] = True,
@@ -54,7 +54,8 @@ def attack(
     exits with code 1 if chance does not explain them. Beyond the radius, the attack brackets the true one from above.
 
     Run the same command again to resume, or with other `--inputs` to go on with another part: levels are shared among
-    all certificates of the ledger either way. With `--workers`, several processes take inputs.
+    all certificates of the ledger either way. What was tried with `--no-bracket` is not tried again without it: the
+    search beyond the radius is added. With `--workers`, several processes take inputs.
 
     Example: `dualrs attack runs/quickstart.ledger --recipe quickstart --method cascade --inputs 0:20`
     """
@@ -104,17 +105,17 @@ def print_attacks(found: "Attacks", method: str, out: Path) -> None:
         print(f"{method}: none of these inputs has a certificate, so there is nothing to attack")
         return
     print(f"{method}: {found}")
-    upper = np.array([np.inf if row.upper is None else row.upper for row in found])
-    radius = np.array([row.radius for row in found])
-    table = Table(title="attacked inputs (%) at L2 radius", title_justify="left")
-    shown = [r for r in RADII if r <= max(radius, default=0.0) + 0.5]
-    for column in ("", *(f"{r:g}" for r in shown)):
-        table.add_column(column, justify="left" if not column else "right")
-    for what, reach in (("certified", radius), ("not broken by attack", upper)):
-        table.add_row(what, *(f"{100 * (reach >= r).mean():.1f}" for r in shown))
-    if any(row.searched for row in found):
+    if bracketed := found.bracketed:
+        upper = np.array([np.inf if row.upper is None else row.upper for row in bracketed])
+        radius = np.array([row.radius for row in bracketed])
+        table = Table(title=f"{len(bracketed)} attacked inputs (%) at L2 radius", title_justify="left")
+        shown = [r for r in RADII if r <= max(radius) + 0.5]
+        for column in ("", *(f"{r:g}" for r in shown)):
+            table.add_column(column, justify="left" if not column else "right")
+        for what, reach in (("certified", radius), ("not broken by attack", upper)):
+            table.add_row(what, *(f"{100 * (reach >= r).mean():.1f}" for r in shown))
         Console().print(table)
-        aims = Counter(row.aim or "none found" for row in found)
+        aims = Counter(row.aim or "none found" for row in bracketed)
         print("what led to the nearest change: " + ", ".join(f"{aim} {count}" for aim, count in aims.most_common()))
     passes = [sum(getattr(row, what) for row in found) for what in ("forward", "backward", "votes")]
     print("cost: {:,} images forward, {:,} backward, {:,} votes".format(*passes))

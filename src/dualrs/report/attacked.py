@@ -68,8 +68,10 @@ def left_standing(ledger: Ledger, path: Path, found: Attacks) -> Derived:
     certified = methods(ledger, [name])[name]
     results, rows = certified.results, {row.id: row for row in found}
     left = [i for i, radius in zip(results.ids.tolist(), results.radius, strict=True) if radius > 0 and i not in rows]
-    if left or not found.settings["bracket"]:
-        what = f"{len(left)} certified inputs were not attacked yet" if left else "it did not search beyond the radii"
+    nearby = len(found) - len(found.bracketed)
+    if left or nearby:
+        tried = f"it did not search beyond the radii of {nearby} inputs"
+        what = f"{len(left)} certified inputs were not attacked yet" if left else tried
         raise BadTable(f"{path} does not tell how far the inputs of {ledger.path} stand: {what}; run the attack on all")
     reach = [
         0.0 if i not in rows else row.searched if (row := rows[i]).upper is None else row.upper

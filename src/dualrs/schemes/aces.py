@@ -13,7 +13,7 @@ from dualrs.certificates.aces import aces, smoothed_at
 from dualrs.certificates.certificate import CLASS
 from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import both_parts, whole
-from dualrs.schemes.aim import Aim, Move, Shares, but
+from dualrs.schemes.aim import Aim, Move, but
 from dualrs.schemes.scheme import Scheme, Seen, View, class_limits, sigma_method, undecided
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import round_down
@@ -145,7 +145,7 @@ class Aces(Scheme[AcesVotes]):
         """What a certificate needs."""
         return self.policy(plan, rule, alpha)
 
-    def aims(self, rule: Rule[AcesVotes], claim: Certificate, shares: Shares) -> list[Aim]:
+    def aims(self, rule: Rule[AcesVotes], claim: Certificate) -> list[Aim]:
         """Another class of the classifier, or the core network with another class."""
         assert rule.parameter is not None, "rule aces has a threshold"
         others = but(claim.prediction, self.classes)

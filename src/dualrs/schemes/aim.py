@@ -3,37 +3,58 @@
 Every kind of run knows its own weak spots; an attack tries one after the other.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dualrs.theory.bounds import Floats as Floats
 from dualrs.votes import Stage
-
-Shares = Mapping[tuple[Stage, float], Floats]  # of the votes that each answer has at the input, stage by stage
 
 
 class Move(NamedTuple):
     """Make these answers likely at one stage.
 
-    Where they stand for several classes, one of which has to win, ``ways`` has the answers of each.
+    Where they stand for several classes, one of which has to win, ``ways`` has the answers of each; the move may be
+    ``aimed`` at one of them. To win is to have more votes than every other class or, for a ``majority``, than all of
+    them together.
     """
 
     stage: Stage
     sigma: float
     answers: tuple[int, ...]
     ways: tuple[tuple[int, ...], ...] = ()
+    majority: bool = False
+    aimed: int | None = None
 
     def followed(self, shares: Floats) -> float:
         """How far votes with these shares follow it, from 0 to 1: above one half they do.
 
-        That is the share of the strongest way among its own votes and those against the move.
+        That is the share of the strongest way, or of the one aimed at, among its votes and those that stand against it.
         """
-        against = 1.0 - shares[list(self.answers)].sum()
-        own = max(float(shares[list(way)].sum()) for way in self.ways or (self.answers,))
-        return own / max(own + float(against), 1e-12)
+        own = self._own(shares)
+        votes, against = (float(shares[side].sum()) for side in (own, self._against(own, shares)))
+        return votes / max(votes + against, 1e-12)
+
+    def sides(self, shares: Floats) -> tuple[list[int], list[int]]:
+        """The answers to raise and those to lower, where answers are so likely; aimed at nothing, any way will do."""
+        if self.aimed is None:
+            return list(self.answers), _but(self.answers, len(shares))
+        own = self._own(shares)
+        return own, self._against(own, shares)
+
+    def strongest(self, shares: Floats) -> list[int]:
+        """The numbers of the ways, the likeliest first."""
+        return sorted(range(len(self.ways)), key=lambda number: -shares[list(self.ways[number])].sum())
+
+    def _own(self, shares: Floats) -> list[int]:
+        if not self.ways:
+            return list(self.answers)
+        return list(self.ways[self.strongest(shares)[0] if self.aimed is None else self.aimed])
+
+    def _against(self, own: Sequence[int], shares: Floats) -> list[int]:
+        if self.majority or not self.ways:
+            return _but(own, len(shares))
+        others = [list(way) for way in self.ways if list(way) != list(own)]
+        return max([*others, _but(self.answers, len(shares))], key=lambda side: float(shares[side].sum()))
 
 
 class Aim(NamedTuple):
@@ -45,11 +66,8 @@ class Aim(NamedTuple):
 
 def but(answer: int, answers: int) -> tuple[int, ...]:
     """All answers but one."""
-    return tuple(k for k in range(answers) if k != answer)
+    return tuple(_but((answer,), answers))
 
 
-def likeliest_but(answer: int, shares: NDArray[np.floating]) -> int:
-    """The answer with the most votes except for one."""
-    others = shares.copy()
-    others[answer] = -1.0
-    return int(others.argmax())
+def _but(left_out: Sequence[int], answers: int) -> list[int]:
+    return [k for k in range(answers) if k not in left_out]

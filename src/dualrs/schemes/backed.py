@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 from dualrs.certificates import Certificate, Outcome, Rule
 from dualrs.errors import BadSetting
-from dualrs.schemes.aim import Aim, Move, Shares, but
+from dualrs.schemes.aim import Aim, Move, but
 from dualrs.schemes.cascade import MULTISCALES, Cascade, CascadeVotes
 from dualrs.schemes.form import CASCADE
 from dualrs.schemes.mixed import STATED, WITHOUT_NOISE, pairs, stated_rule
@@ -67,7 +67,7 @@ class Backed(Cascade):
         methods = super().derivable(own)
         return [*methods[: len(self.sigmas)], STATED, *methods[len(self.sigmas) :]]
 
-    def aims(self, rule: Rule[CascadeVotes], claim: Certificate, shares: Shares) -> list[Aim]:
+    def aims(self, rule: Rule[CascadeVotes], claim: Certificate) -> list[Aim]:
         """Those of a cascade; and that no stage is sure of the class, and the network without noise names another."""
         passing = rule.form.confidences if rule.form else ()
         every = self.naming(range(self.classes))
@@ -76,7 +76,7 @@ class Backed(Cascade):
             own = self.naming([claim.prediction], confidence)
             moves.append(Move(Stage.CLASS, sigma, tuple(a for a in every if a not in own)))
         last = Move(PLAIN.stage, PLAIN.sigma, pairs(but(claim.prediction, self.classes)))
-        return [*super().aims(rule, claim, shares), Aim(f"another class of {WITHOUT_NOISE}", (*moves, last))]
+        return [*super().aims(rule, claim), Aim(f"another class of {WITHOUT_NOISE}", (*moves, last))]
 
     # Words
 

@@ -19,7 +19,7 @@ from dualrs.certificates.multiscale_authors import multiscale_authors
 from dualrs.certificates.rule import concluded
 from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import Grid, Hopes, Target, both_parts, going_on, next_stage, whole
-from dualrs.schemes.aim import Aim, Move, Shares, likeliest_but
+from dualrs.schemes.aim import Aim, Move, but
 from dualrs.schemes.form import CASCADE, Form
 from dualrs.schemes.scheme import ORACLE, Seen, View, class_estimation, class_limits, sigma_method, undecided
 from dualrs.schemes.several import Several
@@ -276,18 +276,17 @@ class Cascade(Several[CascadeVotes]):
             raise BadSetting(f"rule {rule.name} is for certificates; predictions of a cascade go by rule {CASCADE}")
         return lambda tally: self.adaptive(tally, plan, rule, alpha, Grid((0.0,)))
 
-    def aims(self, rule: Rule[CascadeVotes], claim: Certificate, shares: Shares) -> list[Aim]:
+    def aims(self, rule: Rule[CascadeVotes], claim: Certificate) -> list[Aim]:
         """Another class at one of the stages, and no stage before it that is sure of the certified one."""
         passing = rule.form.confidences if rule.form else ()
-        every = self.naming(range(self.classes))
+        every, others = self.naming(range(self.classes)), but(claim.prediction, self.classes)
         found: list[Aim] = []
         before: list[Move] = []
         for sigma, confidence in zip_longest(sorted(self.sigmas, reverse=True), passing, fillvalue=0.0):
-            at_stage = shares[Stage.CLASS, sigma]
-            likely = [at_stage[list(self.naming([c], confidence))].sum() for c in range(self.classes)]
-            other = likeliest_but(claim.prediction, np.array(likely))
-            answers = Move(Stage.CLASS, sigma, self.naming([other], confidence))
-            found.append(Aim(f"another class at sigma {sigma:g}", (*before, answers)))
+            answers = self.naming(others, confidence)
+            ways = tuple(self.naming([c], confidence) for c in others)
+            move = Move(Stage.CLASS, sigma, answers, ways, majority=True)
+            found.append(Aim(f"another class at sigma {sigma:g}", (*before, move)))
             own = self.naming([claim.prediction], confidence)
             before.append(Move(Stage.CLASS, sigma, tuple(a for a in every if a not in own)))
         return found

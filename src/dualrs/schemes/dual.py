@@ -16,7 +16,7 @@ from dualrs.certificates.selection import candidate_and_class, top
 from dualrs.certificates.two_stage import nosplit, paper
 from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import Hopes, Target, both_parts, going_on, next_look, whole
-from dualrs.schemes.aim import Aim, Move, Shares, but
+from dualrs.schemes.aim import Aim, Move, but
 from dualrs.schemes.cascade import CascadeVotes, cascade_rule, cascades_beside
 from dualrs.schemes.scheme import ORACLE, Seen, View, begin, class_estimation, routing_limits, sigma_method, undecided
 from dualrs.schemes.several import Several
@@ -235,13 +235,15 @@ class Dual(Several[DualVotes]):
         """PREDICT on the router, then on the expert it names, each at alpha/2."""
         return predict_dual(votes, alpha)
 
-    def aims(self, rule: Rule[DualVotes], claim: Certificate, shares: Shares) -> list[Aim]:
+    def aims(self, rule: Rule[DualVotes], claim: Certificate) -> list[Aim]:
         """Another class under the chosen sigma, or a routing to another sigma with another class there."""
         others = but(claim.prediction, self.classes)
         answers, ways = self.naming(others), tuple(self.naming([c]) for c in others)
+        routes = tuple(range(len(self.sigmas)))
         found = []
         for number, sigma in enumerate(self.sigmas):
-            classified, routed = Move(Stage.CLASS, sigma, answers, ways), Move(Stage.ROUTER, self.sigma_e, (number,))
+            classified = Move(Stage.CLASS, sigma, answers, ways)
+            routed = Move(Stage.ROUTER, self.sigma_e, routes, tuple((route,) for route in routes), aimed=number)
             chosen = sigma == claim.sigma_c
             what = f"class at sigma {sigma:g}" if chosen else f"routing to sigma {sigma:g}"
             found.append(Aim(what, (classified,) if chosen else (routed, classified)))

@@ -20,7 +20,7 @@ from dualrs.certificates.selection import demand, top
 from dualrs.certificates.sukenik import sukenik
 from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import Target, both_parts, whole
-from dualrs.schemes.aim import Aim, Move, Shares, but
+from dualrs.schemes.aim import Aim, Move, but
 from dualrs.schemes.scheme import NEEDED, Scheme, Seen, View, class_estimation, class_limits, undecided
 from dualrs.theory.budget import ErrorBudget
 from dualrs.theory.radius import gaussian_radius, round_down
@@ -208,9 +208,10 @@ class InputDependent(Scheme[LevelledVotes]):
         """PREDICT of Cohen et al. at the sigma of each input; the level is no estimate, and costs no alpha."""
         return replace(predict(votes.classifier, alpha), sigma_c=np.array(votes.by_level)[votes.level])
 
-    def aims(self, rule: Rule[LevelledVotes], claim: Certificate, shares: Shares) -> list[Aim]:
+    def aims(self, rule: Rule[LevelledVotes], claim: Certificate) -> list[Aim]:
         """Any other class under the sigma of the input."""
-        return [Aim("class", (Move(Stage.CLASS, claim.sigma_c, but(claim.prediction, self.classes)),))]
+        others = but(claim.prediction, self.classes)
+        return [Aim("class", (Move(Stage.CLASS, claim.sigma_c, others, tuple((c,) for c in others)),))]
 
     def contents(self, rule: str) -> str:
         """Certificates, or what has no guarantee."""

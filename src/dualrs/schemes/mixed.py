@@ -17,7 +17,7 @@ from dualrs.certificates.rule import concluded
 from dualrs.certificates.selection import candidate_and_class, demand, top
 from dualrs.errors import BadSetting, UnusableVotes
 from dualrs.policy import both_parts, whole
-from dualrs.schemes.aim import Aim, Move, Shares, but
+from dualrs.schemes.aim import Aim, Move, but
 from dualrs.schemes.dual import COMPARED, TwoStage, two_stage_rule
 from dualrs.schemes.scheme import ORACLE, Seen, View, class_estimation, routing_limits, sigma_method, undecided
 from dualrs.schemes.several import Several
@@ -190,7 +190,7 @@ class Routed(Several[MixedVotes]):
         """What a certificate needs."""
         return self.policy(plan, rule, alpha)
 
-    def aims(self, rule: Rule[MixedVotes], claim: Certificate, shares: Shares) -> list[Aim]:
+    def aims(self, rule: Rule[MixedVotes], claim: Certificate) -> list[Aim]:
         """Another class under the chosen candidate, or a routing to another one with another class there."""
         found = []
         stream, per_candidate = self._router[0][0], self._router[1]
@@ -198,7 +198,13 @@ class Routed(Several[MixedVotes]):
             naming = range(number * per_candidate, (number + 1) * per_candidate)
             routed = Move(Stage.ROUTER, stream.sigma, tuple(naming))
             others = but(claim.prediction, self.classes)
+<<<<<<< HEAD
             classified = Move(Stage.CLASS, candidate, self.naming(others) if candidate else pairs(others))
+=======
+            naming_class = others if candidate else pairs(others)
+            ways = tuple((c,) if candidate else pairs((c,)) for c in others)
+            classified = Move(Stage.CLASS, candidate, naming_class, ways)
+>>>>>>> attack
             chosen = candidate == claim.sigma_c
             where = self._named(candidate)
             what = f"class of {where}" if chosen else f"routing to {where}"

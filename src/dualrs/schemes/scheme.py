@@ -18,7 +18,7 @@ from dualrs.certificates.rule import concluded
 from dualrs.certificates.selection import Indices
 from dualrs.errors import BadSetting, UnusableVotes, did_you_mean
 from dualrs.policy import Target, both_parts, whole
-from dualrs.schemes.aim import Aim, Shares
+from dualrs.schemes.aim import Aim
 from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import round_down
 from dualrs.votes import Counts, Part, Policy, Purpose, SamplingPlan, Stage, Stream, Tally, Votes, Wanted, gather
@@ -229,8 +229,8 @@ class Scheme(ABC, Generic[V]):
         """The class of each input without a radius: unless a kind has a test of its own, that of its certificate."""
         return predicted(rule.certify(votes, alpha))
 
-    def aims(self, rule: Rule[V], claim: Certificate, shares: Shares) -> list[Aim]:
-        """What an attack on a certificate may try, given the shares of the votes at the input."""
+    def aims(self, rule: Rule[V], claim: Certificate) -> list[Aim]:
+        """What an attack on a certificate may try."""
         raise BadSetting(f"a run of kind {self.name} has no certificates to attack")
 
     # Words

@@ -10,7 +10,7 @@ from dualrs.certificates import Certificate, Outcome, Predictions, Rule, predict
 from dualrs.certificates.selection import top
 from dualrs.errors import BadSetting
 from dualrs.policy import Target, both_parts, going_on, next_look, whole
-from dualrs.schemes.aim import Aim, Move, Shares, but
+from dualrs.schemes.aim import Aim, Move, but
 from dualrs.schemes.scheme import (
     COHEN,
     Scheme,
@@ -87,7 +87,7 @@ class Single(Scheme[Votes]):
         """PREDICT of Cohen et al."""
         return predict(votes, alpha)
 
-    def aims(self, rule: Rule[Votes], claim: Certificate, shares: Shares) -> list[Aim]:
+    def aims(self, rule: Rule[Votes], claim: Certificate) -> list[Aim]:
         """Any other class."""
         others = but(claim.prediction, self.classes)
         return [Aim("class", (Move(Stage.CLASS, self.sigma, others, tuple((c,) for c in others)),))]

@@ -228,14 +228,17 @@ class RouterAlone(SmoothedModel):
 def answering(model: SmoothedModel, method: str) -> tuple[SmoothedModel, str | None]:
     """The model whose answers a method of a run is about, and its rule there.
 
-    That is one expert alone, the cascade of a dual model's experts, or the model itself.
+    That is one expert alone, the cascade of a dual model's experts, or the model itself; it runs as the model does, so
+    that its networks answer as they did.
     """
     rule = model.kind.rule(method)
     experts = {sigma: _bare(m) for (stage, sigma), m in model.models.items() if stage is Stage.CLASS and sigma > 0}
+    run = model.engine
+    machine: EngineSettings = {"batch_size": run.batch_size, "device": run.device, "dtype": run.dtype}
     if rule.parameter is not None and method == sigma_method(rule.parameter):
-        return Smoothed(experts[rule.parameter], rule.parameter), None
+        return Smoothed(experts[rule.parameter], rule.parameter, **machine), None
     if rule.form is not None and isinstance(model.kind, schemes.Dual):
-        return Cascade(experts, confidences=model.kind.confidences), rule.name
+        return Cascade(experts, confidences=model.kind.confidences, **machine), rule.name
     return model, model.rule(method).name
 
 

@@ -1,6 +1,7 @@
 """The file of an attack: one line of JSON for the campaign, and one for each certificate that was attacked.
 
-Lines are only ever added. A last line that was cut off is dropped when the campaign is resumed.
+Lines are only ever added: where an input has several, the last one holds. A last line that was cut off is dropped when
+the campaign is resumed.
 """
 
 import json
@@ -95,15 +96,19 @@ class Attacks(Sequence[Attack]):
         return float(bdtrc(self.broken - 1, len(self), self.alpha)) if self.broken else 1.0
 
     @property
+    def bracketed(self) -> tuple[Attack, ...]:
+        """Those that were searched for beyond the radius too."""
+        return tuple(row for row in self.rows if row.searched)
+
+    @property
     def ratio(self) -> float:
-        """Attacked over certified radius in the median; an image that no attack reached counts as infinitely far."""
-        ratios = [np.inf if row.upper is None else row.upper / row.radius for row in self.rows]
+        """Attacked over certified radius in the median of the bracketed; what no attack reached is infinitely far."""
+        ratios = [np.inf if row.upper is None else row.upper / row.radius for row in self.bracketed]
         return float(np.median(ratios)) if ratios else np.nan
 
     def __str__(self) -> str:
-        reached = (
-            f"; attacked / certified radius {self.ratio:.2f} in the median" if any(r.searched for r in self) else ""
-        )
+        part = "" if len(self.bracketed) == len(self) else f" of {len(self.bracketed)}"
+        reached = f"; attacked / certified radius {self.ratio:.2f} in the median{part}" if self.bracketed else ""
         return f"{self.broken} of {len(self)} certificates broken (chance {self.chance:.3g}){reached}"
 
 
@@ -115,7 +120,8 @@ def read_attacks(path: Path) -> Attacks:
         settings, *rest = [json.loads(line) for line in whole.splitlines()]
         if settings.pop("format") != FORMAT:
             raise ValueError
-        found = Attacks(tuple(Attack.of_line(line) for line in rest), float(settings["alpha"]), settings)
+        rows = {row.id: row for row in map(Attack.of_line, rest)}
+        found = Attacks(tuple(rows.values()), float(settings["alpha"]), settings)
     except OSError as error:
         raise BadTable(f"cannot read the attack {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
@@ -147,9 +153,10 @@ class AttackFile:
             found = read_attacks(path)
             if found.settings != settings:
                 differ = [k for k in {*found.settings, *settings} if found.settings.get(k) != settings.get(k)]
-                raise ForeignLedger(
-                    f"{path} is an attack with another {', '.join(sorted(differ))}; give another name with -o"
-                )
+                what = f"is an attack with another {', '.join(sorted(differ))}"
+                if "version" in differ:
+                    what = "was made by another version of the attack, and results of two versions are not mixed"
+                raise ForeignLedger(f"{path} {what}; give another name with -o")
             self.done = {row.id: row for row in found}
             content = path.read_bytes()
             kept = content[: content.rfind(b"\n") + 1]
@@ -160,7 +167,7 @@ class AttackFile:
             self._write({"format": FORMAT} | settings)
 
     def add(self, row: Attack) -> None:
-        """Keep a row."""
+        """Keep a row, in place of an earlier one of the same input."""
         self.done[row.id] = row
         self._write(row.line())
 

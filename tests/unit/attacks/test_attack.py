@@ -8,6 +8,7 @@ from torch import nn
 from dualrs import Aces, Cascade, DualSmoothed, Smoothed
 from dualrs.attacks import Effort, attack, attacker
 from dualrs.attacks.field import Field
+from dualrs.attacks.linear import shortest
 from dualrs.attacks.pixels import distance, is_inside, rounded_inside, squared_levels
 from dualrs.attacks.search import Search
 from dualrs.certificates import ABSTAIN, Outcome, Prediction
@@ -82,16 +83,27 @@ class TestHalfSpace:
         row = run(Smoothed(Plane(normal(0), 2 * REACH), sigma=0.25), REACH, 0.25, bracket=False)
         assert row.backward % QUICK.copies == 0
         assert 0 < row.backward <= QUICK.steps * QUICK.copies
-        assert row.forward == row.backward + 4 * QUICK.copies
+        assert row.forward == row.backward
         assert row.votes == 0
 
 
 class TestAdaptive:
     """An attack spends where something may come of it."""
 
-    def test_a_hopeless_search_ends_half_way(self):
+    def test_a_hopeless_search_ends_after_two_long_steps(self):
         row = run(Smoothed(Plane(normal(0), 20 * REACH), sigma=0.25), REACH, 0.25, bracket=False)
-        assert row.backward == (QUICK.steps // 2 + 1) * QUICK.copies  # and begins nowhere else
+        assert row.backward == 3 * QUICK.copies  # and begins nowhere else
+
+    def test_many_copies_in_the_end(self, monkeypatch):
+        """Where something may come of it, inside a radius and beyond it: 128 at least."""
+        asked, slope = [], Field.slope
+        monkeypatch.setattr(Field, "slope", lambda self, x, aim, n: asked.append(n) or slope(self, x, aim, n))
+        model = Smoothed(Plane(normal(0), REACH), sigma=0.25)
+        attack(model, IMAGE, claim(0.99 * REACH, 0.25), bracket=False, seed=1)
+        assert asked[-4:] == [128] * 4
+        asked.clear()
+        attack(model, IMAGE, claim(REACH / 2, 0.25), seed=1)
+        assert asked[-3:] == [128] * 3
 
     def test_what_was_found_ends_the_search(self):
         """The first of three routes leads to another answer: the others are not tried."""
@@ -221,6 +233,76 @@ class TestFalsify:
     def test_images_and_certificates_must_match(self):
         with pytest.raises(BadSetting, match="1 certificates for 2 images"):
             attack(Smoothed(Always(0), sigma=0.25), np.stack([IMAGE, IMAGE]), claim(1.0, 0.25))
+
+
+class TestMove:
+    """Answers 0 and 1 name class 0, 2 and 3 class 1, 4 and 5 class 2; the certified class is 0."""
+
+    shares = np.array([0.2, 0.1, 0.15, 0.1, 0.35, 0.1])
+    move = Move(Stage.CLASS, 0.25, (2, 3, 4, 5), ((2, 3), (4, 5)))
+
+    def test_the_strongest_class_must_beat_every_other(self):
+        assert self.move.followed(self.shares) == pytest.approx(0.45 / (0.45 + 0.3))
+        tied = np.array([0.1, 0.0, 0.45, 0.0, 0.45, 0.0])
+        assert self.move.followed(tied) == pytest.approx(0.5)  # PREDICT would not name one of them
+
+    def test_a_majority_must_beat_all_others_together(self):
+        assert self.move._replace(majority=True).followed(self.shares) == pytest.approx(0.45)
+
+    def test_aimed_at_one_class(self):
+        aimed = self.move._replace(aimed=0)
+        assert self.move.strongest(self.shares) == [1, 0]
+        assert aimed.followed(self.shares) == pytest.approx(0.25 / (0.25 + 0.45))
+        assert aimed.sides(self.shares) == ([2, 3], [4, 5])
+        assert aimed._replace(majority=True).sides(self.shares) == ([2, 3], [0, 1, 4, 5])
+
+    def test_aimed_at_nothing_every_other_class_is_raised(self):
+        assert self.move.sides(self.shares) == ([2, 3, 4, 5], [0, 1])
+
+
+class TestShortest:
+    """The nearest point beyond several planes."""
+
+    def test_of_one_plane(self):
+        change = shortest([torch.tensor([3.0, 4.0])], np.array([10.0]))
+        assert change.tolist() == pytest.approx([1.2, 1.6])
+
+    def test_of_two_planes(self):
+        change = shortest([torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0])], np.array([1.0, 3.0]))
+        assert change.tolist() == pytest.approx([1.5, 1.5])
+        change = shortest([torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0])], np.array([2.0, 3.0]))
+        assert change.tolist() == pytest.approx([2.0, 1.0])
+
+    def test_what_is_reached_already_needs_no_change(self):
+        change = shortest([torch.tensor([1.0, 0.0])], np.array([-1.0]))
+        assert change.tolist() == [0.0, 0.0]
+
+    def test_planes_that_face_each_other_have_none(self):
+        assert shortest([torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 0.0])], np.array([1.0, 1.0])) is None
+
+    def test_without_a_gradient_there_is_none(self):
+        assert shortest([torch.zeros(2)], np.array([1.0])) is None
+
+
+class TestChain:
+    """Verdicts beyond a radius come nearer, each at the whole level of its chain, and end with the first that fails."""
+
+    @pytest.mark.parametrize(("answers", "asked", "found"), [
+        ([1, 1], 2, True), ([1, ABSTAIN], 2, True), ([ABSTAIN, 1, 1], 3, True), ([0, ABSTAIN], 2, False),
+    ])  # fmt: skip
+    def test_ends_with_the_first_that_fails(self, monkeypatch, answers, asked, found):
+        levels, given = [], iter(answers)
+
+        def answer(self, pixels, *, n, alpha, **rest):
+            levels.append((n, alpha))
+            return Prediction(next(given), 0.25, Outcome.PREDICTED)
+
+        monkeypatch.setattr(Smoothed, "predict", answer)
+        row = run(Smoothed(Plane(normal(0), REACH), sigma=0.25), REACH / 2, 0.25)
+        assert len(levels) == asked
+        assert {alpha for _, alpha in levels} == {0.001 / 2}
+        assert [n for n, _ in levels[-2:]] in ([500, 2_000], [500, 500])
+        assert (row.upper is not None) == found
 
 
 class TestPixels:

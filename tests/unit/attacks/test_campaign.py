@@ -83,6 +83,21 @@ class TestCampaign:
         with pytest.raises(ForeignLedger, match="another effort"):
             run(effort=Effort(steps=1))
 
+    def test_another_version_of_the_attack_is_refused(self, run, monkeypatch):
+        """Constants of the attack are not in its file; its version stands for them."""
+        run()
+        monkeypatch.setattr(campaign, "VERSION", campaign.VERSION + 1)
+        with pytest.raises(ForeignLedger, match="another version of the attack"):
+            run()
+
+    def test_a_file_from_before_versions_is_refused(self, run):
+        run()
+        line, rest = run.out.read_text().split("\n", 1)
+        old = {k: v for k, v in json.loads(line).items() if k != "version"} | {"bracket": False}
+        run.out.write_text(json.dumps(old) + "\n" + rest)
+        with pytest.raises(ForeignLedger, match="another version of the attack"):
+            run()
+
     def test_other_network_is_refused(self, run):
         with pytest.raises(ForeignLedger, match="not the one that voted"):
             run(model=Smoothed(Small(seed=1), sigma=0.1))
@@ -108,6 +123,38 @@ class TestCampaign:
                 assert np.sqrt((kept.change.astype(np.int64) ** 2).sum()) / 255 == row.upper
 
 
+class TestBracketLater:
+    """Certificates are tried first; the search beyond their radii is added to the same file."""
+
+    def test_is_added_without_another_verdict_inside(self, run, monkeypatch):
+        tried = run()
+        before = run.out.read_bytes()
+        monkeypatch.setattr(campaign.Attacker, "_try", None)  # it would be called for an input that is tried again
+        whole = run(bracket=True)
+        assert run.out.read_bytes().startswith(before)  # lines are only ever added
+        assert [row.id for row in whole] == [row.id for row in tried]
+        assert len(whole.bracketed) == len(whole)
+        for was, now in zip(tried, whole, strict=True):
+            assert (was.flipped, was.radius) == (now.flipped, now.radius)
+            assert now.backward > was.backward  # the cost of both
+        assert [row.line() for row in read_attacks(run.out)] == [row.line() for row in whole]
+
+    def test_of_some_inputs(self, run):
+        run()
+        run(bracket=True, indices={0, 1, 2})
+        found = read_attacks(run.out)
+        assert 0 < len(found.bracketed) < len(found)
+        assert np.isfinite(found.ratio) or any(row.upper is None for row in found.bracketed)
+        assert f"of {len(found.bracketed)}" in str(found)
+
+    def test_what_has_a_bracket_keeps_it(self, run):
+        run(bracket=True)
+        content = run.out.read_bytes()
+        run()
+        run(bracket=True)
+        assert run.out.read_bytes() == content
+
+
 class TestAnswering:
     """Which model a method of a run is about."""
 
@@ -121,6 +168,13 @@ class TestAnswering:
         assert (type(stages), stages.sigmas, stages.kind.confidences, rule) == (
             Cascade, (0.1, 0.2), (0.5,), "cascade-0.5",
         )  # fmt: skip
+
+    def test_runs_as_the_model_does(self):
+        """In another number format the networks would answer otherwise than those that were certified."""
+        dual = DualSmoothed(Small(answers=2), Small(), sigmas=(0.1, 0.2), sigma_e=0.2, batch_size=7, dtype="bfloat16")
+        for method in ("sigma-0.2", "cascade", "paper"):
+            engine = answering(dual, method)[0].engine
+            assert (engine.batch_size, engine.dtype, engine.device) == (7, "bfloat16", dual.engine.device)
 
     def test_method_without_a_model_is_refused(self):
         dual = DualSmoothed(Small(answers=2), Small(), sigmas=(0.1, 0.2), sigma_e=0.2)

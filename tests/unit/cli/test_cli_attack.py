@@ -123,6 +123,17 @@ class TestBeside:
         found = run(app, ["compare", "run.ledger", "run.cascade.attack"])
         assert "not attacked yet" in str(found.exception)
 
+    def test_a_bracket_of_some_inputs_is_refused_and_can_be_completed(self, certified):
+        """All are tried, some of them bracketed in the same file; what is left is bracketed later."""
+        for part in (["--no-bracket"], ["--inputs", "::2"]):
+            made = run(app, ["attack", "run.ledger", *certified, *part])
+            assert made.exit_code == 0, made.output
+        found = run(app, ["compare", "run.ledger", "run.cascade.attack"])
+        assert "did not search beyond the radii of" in str(found.exception)
+        assert run(app, ["attack", "run.ledger", *certified]).exit_code == 0
+        found = run(app, ["compare", "run.ledger", "run.cascade.attack", "--methods", "cascade"])
+        assert "cascade attacked" in found.output
+
     def test_on_the_page(self, attacked, tmp_path):
         found = run(app, ["report", "run.ledger", "run.cascade.attack", "--data", "net.py:data", "-o", "page.html"])
         assert found.exit_code == 0, found.output
