@@ -198,13 +198,8 @@ class Routed(Several[MixedVotes]):
             naming = range(number * per_candidate, (number + 1) * per_candidate)
             routed = Move(Stage.ROUTER, stream.sigma, tuple(naming))
             others = but(claim.prediction, self.classes)
-<<<<<<< HEAD
-            classified = Move(Stage.CLASS, candidate, self.naming(others) if candidate else pairs(others))
-=======
-            naming_class = others if candidate else pairs(others)
-            ways = tuple((c,) if candidate else pairs((c,)) for c in others)
-            classified = Move(Stage.CLASS, candidate, naming_class, ways)
->>>>>>> attack
+            answers = self.naming if candidate else pairs
+            classified = Move(Stage.CLASS, candidate, answers(others), tuple(answers((c,)) for c in others))
             chosen = candidate == claim.sigma_c
             where = self._named(candidate)
             what = f"class of {where}" if chosen else f"routing to {where}"
