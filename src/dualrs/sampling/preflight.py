@@ -32,6 +32,7 @@ _GAIN = 1.5  # that several threads must bring
 
 def preflight(machine: Machine, models: Mapping[Slot, NoisyModel], pixels: Pixels) -> dict[Slot, int]:
     """The number of answers of each network; the machine's batch size is halved until all of them fit."""
+    machine.suit(pixels.size)
     keys = {slot: model.key(slot[1]) for slot, model in models.items()}
     seen = {}
     for slot, model in models.items():
