@@ -249,7 +249,11 @@ class EngineOptions:
     """How the networks run."""
 
     batch_size: Annotated[
-        int | None, _engine(help="Shape of every batch, part of the run; 256 by default, less if memory asks for it.")
+        int | None,
+        _engine(
+            help="Shape of every batch, part of the run; 256 by default, less for large images on a CPU or if memory "
+            "asks for it."
+        ),
     ] = None
     device: Annotated[str | None, _engine(help=DEVICE)] = None
     dtype: Annotated[str | None, _engine(help="float32 (default), bfloat16 or float16.")] = None

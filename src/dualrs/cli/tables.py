@@ -116,9 +116,12 @@ def print_assigned(assigned: Assigned, title: str, unfinished: int = 0) -> None:
     )
 
 
-def print_costs(costs: "Iterable[Cost]", title: str) -> None:
-    """A line for each step as it is measured, and the time of all."""
-    console = Console()
+_LINE = 100  # of a table of costs, also where there is no terminal: hundreds of millions of images fit
+
+
+def print_costs(costs: "Iterable[Cost]", title: str, measured: bool = True) -> None:
+    """A line for each step as it is measured, or at a rate that was given, and the time of all."""
+    console = Console(width=max(Console().width, _LINE))
     console.print(f"[bold]{title}[/bold]", highlight=False)
     found: list[Cost] = []
     with console.status("measuring the networks on a few batches"):
@@ -137,10 +140,14 @@ def print_costs(costs: "Iterable[Cost]", title: str) -> None:
     console.print(table)
     console.print("images are noisy ones that pass through the networks", highlight=False)
     for reason in dict.fromkeys(cost.unknown for cost in found if cost.unknown):
-        console.print(f"[yellow]not measured[/yellow] {reason}", highlight=False)
+        console.print(f"[yellow]not {'measured' if measured else 'known'}[/yellow] {reason}", highlight=False)
     if all(cost.seconds is not None for cost in found):
-        total = duration(sum(cost.seconds or 0.0 for cost in found))
-        console.print(f"{total} in all, on this machine", highlight=False)
+        total = duration(sum(cost.seconds or 0.0 for cost in found if not cost.instead))
+        where = "on this machine" if measured else "on one device of this rate"
+        console.print(f"{total} in all, {where}", highlight=False)
+    if any(cost.instead for cost in found):
+        said = "adaptive, instead of a fixed n: if its share of the votes is that of CIFAR-10 at n = 10,000"
+        console.print(said, highlight=False)
 
 
 def print_notes(notes: Sequence[str]) -> None:

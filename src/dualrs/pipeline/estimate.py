@@ -1,4 +1,4 @@
-"""What a recipe will cost: noisy images through the networks, and the time, measured on this machine.
+"""What a recipe will cost: noisy images through the networks, and the time, measured here or at a given rate.
 
 Enters: a recipe. Leaves: a line for each of its steps. A rate is measured by doing the step itself on a few batches.
 """
@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -30,7 +31,7 @@ from dualrs.pipeline.build import (
 )
 from dualrs.pipeline.check import check_certify, check_data, check_rounds
 from dualrs.pipeline.networks import Networks
-from dualrs.pipeline.rounds import Kind, plan
+from dualrs.pipeline.rounds import Kind, Step, plan
 from dualrs.sampling.collect import Input, Progress, collect
 from dualrs.sampling.noise import NoiseSource
 from dualrs.smoothed import Pool, RouterAlone, SmoothedModel
@@ -46,6 +47,7 @@ from dualrs.training.trainee import Trainee
 from dualrs.votes import Part, Purpose, SamplingPlan, Stream, Tally, Wanted
 
 _BATCHES = 4  # that a rate is measured on
+ADAPTIVE = 0.22  # of the votes of n = 10,000: what adaptive runs took on the headline results (docs/performance.md)
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Cost:
     images_per_input: int
     rate: float | None
     unknown: str = ""  # why
+    instead: bool = False  # of the step before, and not beside it
 
     @property
     def images(self) -> int | None:
@@ -69,8 +72,18 @@ class Cost:
         return None if self.images is None or self.rate is None else self.images / self.rate
 
 
-def estimate(recipe: Recipe | RoundsRecipe | ClassifierRecipe) -> Iterator[Cost]:
-    """The cost of each step of a recipe, as they are measured."""
+class Elsewhere(NamedTuple):
+    """Another machine: noisy images a second that pass there, and how many the data have where they are not here."""
+
+    rate: float
+    images: int | None = None
+    test_images: int | None = None
+
+
+def estimate(recipe: Recipe | RoundsRecipe | ClassifierRecipe, elsewhere: Elsewhere | None = None) -> Iterator[Cost]:
+    """The cost of each step of a recipe, as they are measured; of another machine nothing is, and it certifies too."""
+    if elsewhere is not None:
+        return _planned(recipe, elsewhere)
     match recipe:
         case Recipe():
             return _of_certify(recipe)
@@ -79,9 +92,42 @@ def estimate(recipe: Recipe | RoundsRecipe | ClassifierRecipe) -> Iterator[Cost]
     return _of_classifier(recipe)
 
 
+def _planned(recipe: Recipe | RoundsRecipe | ClassifierRecipe, elsewhere: Elsewhere) -> Iterator[Cost]:
+    """The cost of each step at one rate for all of them, and of certificates with a fixed n and adaptive."""
+    if elsewhere.rate <= 0:
+        raise BadSetting(f"the rate must be positive, in noisy images a second; got {elsewhere.rate:g}")
+
+    def at_rate(product: str, data: Dataset | str | int, inputs: str, each: int) -> Cost:
+        if isinstance(data, str):
+            return Cost(product, None, each, elsewhere.rate, data)
+        count = data if isinstance(data, int) else len(data.ids)
+        return Cost(product, len(parse_inputs(inputs, count)), each, elsewhere.rate)
+
+    data = elsewhere.images or _opened(recipe.data)
+    if isinstance(recipe, ClassifierRecipe):
+        copies = planned_method(recipe.classifier, parse_levels(recipe.classifier.sigma, 0)).copies
+        yield at_rate("weights", data, "::", recipe.classifier.epochs * copies)
+        return
+    each = _votes_of_certificate(recipe)
+    if isinstance(recipe, RoundsRecipe):
+        for step, inputs, images in _steps_of(recipe):
+            yield at_rate(step.product, data, inputs, images)
+        data = elsewhere.test_images or _opened(recipe.test)
+    if recipe.certify.budget == "fixed":
+        yield at_rate("certificates, fixed n", data, "::", each)
+    adaptive = at_rate("certificates, adaptive", data, "::", round(ADAPTIVE * each))
+    yield replace(adaptive, instead=recipe.certify.budget == "fixed")
+
+
+def _votes_of_certificate(recipe: Recipe | RoundsRecipe) -> int:
+    """Votes of an input with a fixed n: two stages, unless there is one network."""
+    model = recipe.model if isinstance(recipe, Recipe) else None
+    stages = 1 if model is not None and model.router is None and model.core is None else 2
+    return stages * (recipe.certify.n0 + recipe.certify.n)
+
+
 def _of_certify(recipe: Recipe) -> Iterator[Cost]:
-    stages = 1 if recipe.model.router is None and recipe.model.core is None else 2
-    each = stages * (recipe.certify.n0 + recipe.certify.n)
+    each = _votes_of_certificate(recipe)
 
     def measure(data: Dataset) -> float:
         model = build_model(recipe)
@@ -112,7 +158,8 @@ def _copies(recipe: RoundsRecipe) -> int:
     return recipe.router.noise_copies if method is None else method.copies
 
 
-def _of_rounds(recipe: RoundsRecipe) -> Iterator[Cost]:
+def _steps_of(recipe: RoundsRecipe) -> Iterator[tuple[Step, str, int]]:
+    """The steps of rounds, the inputs that each takes, and noisy images for each of these."""
     method = planned_method(recipe.finetune, OneOf(recipe.start.sigmas))
     settings = {
         Kind.LABEL: (recipe.label.inputs, recipe.label.n * len(recipe.start.sigmas)),
@@ -120,12 +167,16 @@ def _of_rounds(recipe: RoundsRecipe) -> Iterator[Cost]:
         Kind.ASSIGN: (recipe.assign.inputs, recipe.assign.n),
         Kind.FINETUNE: (recipe.assign.inputs, recipe.finetune.epochs * method.copies),
     }
+    for step in plan(recipe):
+        yield (step, *settings[step.kind])
+
+
+def _of_rounds(recipe: RoundsRecipe) -> Iterator[Cost]:
     data, test = _opened(recipe.data), _opened(recipe.test)
     if not isinstance(data, str) and not isinstance(test, str):
         check_rounds(recipe, data, test)
     measured: dict[Kind, float] = {}
-    for step in plan(recipe):
-        inputs, each = settings[step.kind]
+    for step, inputs, each in _steps_of(recipe):
 
         def measure(data: Dataset, kind: Kind = step.kind) -> float:
             if kind not in measured:

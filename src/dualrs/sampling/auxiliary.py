@@ -63,7 +63,7 @@ class VoteRandomness:
         """Standard normal numbers, rounded to multiples of 1 / 510."""
         rows = np.empty((len(self._votes), self._per_vote(size)), dtype=np.float32)
         for row, philox in zip(rows, self._generators(), strict=True):
-            row[:] = draw_integers(philox, _SIGMA, len(row))
+            row[:] = draw_integers(philox, _SIGMA, len(row), philox)
         rows /= np.float32(LEVELS * _SIGMA)
         return self._given(rows, size)
 

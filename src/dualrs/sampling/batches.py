@@ -3,7 +3,6 @@
 Enters: the runs of votes that a batch is packed from. Leaves: batches of one fixed shape, as integer pixels plus noise.
 """
 
-import math
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
@@ -22,7 +21,7 @@ _TRIAL = NoiseSource(Purpose.TRIAL, seed=0)
 class Piece:
     """Some copies of a drawn block of noise, for consecutive rows of a batch."""
 
-    block: Future[Int16s]  # (BLOCK, pixels)
+    block: Future[Int16s]  # (copies, pixels)
     offset: int
     count: int
     image: Pixels
@@ -64,7 +63,8 @@ class NoiseRows:
         key = (unit.input_id, unit.stream)
         number, noise = self._cut.pop(key, (None, None))
         if noise is None or number != block:
-            noise = self._pool.submit(draw_block, self._source, unit.input_id, image, unit.stream, block)
+            copies = min(BLOCK, unit.stop - block * BLOCK)  # what no vote will ask for is not drawn
+            noise = self._pool.submit(draw_block, self._source, unit.input_id, image, unit.stream, block, copies)
         if until % BLOCK and until < unit.stop:
             self._cut[key] = (block, noise)
         return noise
@@ -72,8 +72,9 @@ class NoiseRows:
 
 def noisy_copies(pixels: Pixels, stream: Stream, count: int) -> Int16s:
     """Noisy copies to try networks on, under an address that no vote has."""
-    blocks = [draw_block(_TRIAL, "", pixels, stream, b) for b in range(math.ceil(count / BLOCK))]
-    return np.concatenate(blocks)[:count] + pixels.reshape(-1).astype(np.int16)
+    sizes = [min(BLOCK, count - first) for first in range(0, count, BLOCK)]
+    blocks = [draw_block(_TRIAL, "", pixels, stream, number, copies) for number, copies in enumerate(sizes)]
+    return np.concatenate(blocks) + pixels.reshape(-1).astype(np.int16)
 
 
 def trial_votes(pixels: Pixels, stream: Stream, count: int) -> list[Vote]:

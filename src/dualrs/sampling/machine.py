@@ -20,6 +20,7 @@ from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.noise import Int16s
 
 BATCH_SIZE = 256
+_VALUES = 5_000_000  # of a batch, on a CPU: 32 images of 224 x 224, or 256 of 80 x 80
 
 
 class EngineSettings(TypedDict, total=False):
@@ -36,8 +37,9 @@ class Machine:
     """Runs networks on one device, in one number format, on batches of one shape.
 
     The networks are moved there; with ``compile``, torch compiles them in place. ``batch_size`` may shrink until they
-    fit, unless it is ``fixed``. ``threads`` are those of the processor that torch may use: by default as many as it
-    does, or one for networks so small that more would wait for one another.
+    fit, unless it is ``fixed``; the default does so for large images on a CPU too. ``threads`` are those of the
+    processor that torch may use: by default as many as it does, or one for networks so small that more would wait for
+    one another.
     """
 
     def __init__(
@@ -63,6 +65,16 @@ class Machine:
             module.to(self.device)
             if compile:
                 compile_parts(module)
+
+    def suit(self, pixels: int) -> None:
+        """Halve the default batch size for images of so many pixel values, where they are large.
+
+        A CPU gains nothing by more of them at a time. Yet networks are tried on whole batches, and the last batch is
+        filled up: with 256 photographs a run would take many minutes, and gigabytes, before its first vote.
+        """
+        if self.device.type == "cpu" and self.batch_size == BATCH_SIZE and not self.fixed:
+            while self.batch_size > 1 and self.batch_size * pixels > _VALUES:
+                self.batch_size //= 2
 
     def images(self, rows: Int16s, shape: tuple[int, ...]) -> Tensor:
         """Integer pixels plus noise, (batch, pixels), as float images in [0, 1] units on the device."""

@@ -75,12 +75,24 @@ class NoiseSource:
         return "\0".join(words if self.by_name else (self.purpose, content_id(image), *words))
 
 
-def draw_block(source: NoiseSource, input_id: str, image: Pixels, stream: Stream, block: int) -> Int16s:
-    """Integer noise for the copies of one block, shape (BLOCK, pixels); none at sigma 0."""
+def draw_block(
+    source: NoiseSource, input_id: str, image: Pixels, stream: Stream, block: int, copies: int = BLOCK
+) -> Int16s:
+    """Integer noise for the first copies of one block, shape (copies, pixels); none at sigma 0."""
     if stream.sigma == 0:
-        return np.broadcast_to(np.int16(0), (BLOCK, image.size))
-    philox = np.random.Philox(key=key_of(source.address(input_id, image, stream)), counter=[0, 0, 0, block])
-    return draw_integers(philox, stream.sigma, BLOCK * image.size).reshape(BLOCK, image.size)
+        return np.broadcast_to(np.int16(0), (copies, image.size))
+    key = key_of(source.address(input_id, image, stream))
+    philox = np.random.Philox(key=key, counter=[0, 0, 0, block])
+    # The bits that decide come after the guides of a whole block, also where some of its copies are not wanted.
+    finer = philox if copies == BLOCK else _from_word(key, _guides(BLOCK * image.size), block)
+    return draw_integers(philox, stream.sigma, copies * image.size, finer).reshape(copies, image.size)
+
+
+def _from_word(key: NDArray[np.uint64], word: int, block: int) -> np.random.Philox:
+    """A generator that goes on at some word of a block; a step of the counter gives four."""
+    philox = np.random.Philox(key=key, counter=[word // 4, 0, 0, block])
+    philox.random_raw(word % 4)
+    return philox
 
 
 def noise_stream(stream: Stream, noise: str, router_sigma: float | None) -> Stream:
@@ -94,16 +106,21 @@ def key_of(address: str) -> NDArray[np.uint64]:
     return np.frombuffer(hashlib.blake2b(address.encode(), digest_size=16).digest(), dtype="<u8")
 
 
-def draw_integers(philox: np.random.Philox, sigma: float, size: int) -> Int16s:
-    """So many numbers round(255 * d), d ~ N(0, sigma^2), from a generator."""
+def _guides(size: int) -> int:
+    """Words that so many numbers are looked up by, each by 16 bits."""
+    return -(-size // 4)
+
+
+def draw_integers(philox: np.random.Philox, sigma: float, size: int, finer: np.random.Philox) -> Int16s:
+    """So many numbers round(255 * d), d ~ N(0, sigma^2), from a generator; ``finer`` decides where 16 bits do not."""
     table = _table(sigma)
-    guide = philox.random_raw(-(-size // 4)).astype("<u8", copy=False).view("<u2")[:size]
+    guide = philox.random_raw(_guides(size)).astype("<u8", copy=False).view("<u2")[:size]
     noise = np.empty(size, dtype=np.int16)
     for start in range(0, size, _CHUNK):
         np.take(table.guide, guide[start : start + _CHUNK], out=noise[start : start + _CHUNK], mode="clip")
     # Where 16 bits do not decide, 46 more do.
     open_ = np.flatnonzero(noise == _UNDECIDED)
-    rest = philox.random_raw(len(open_)) >> np.uint64(64 - _TABLE_BITS + _GUIDE_BITS)
+    rest = finer.random_raw(len(open_)) >> np.uint64(64 - _TABLE_BITS + _GUIDE_BITS)
     cells = guide[open_]
     uniform = (cells.astype(np.uint64) << np.uint64(_TABLE_BITS - _GUIDE_BITS) | rest).astype(np.int64)
     place = table.first[cells]

@@ -28,10 +28,12 @@ _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10, torch.bfloat16: 5e-2, t
 _QUICK = 0.005  # seconds of a batch
 _TRIALS = 3  # of which the quickest counts
 _GAIN = 1.5  # that several threads must bring
+_CONTRAST = 4  # of other images, in the negative: so strong that the largest number of a batch, too, is another one
 
 
 def preflight(machine: Machine, models: Mapping[Slot, NoisyModel], pixels: Pixels) -> dict[Slot, int]:
     """The number of answers of each network; the machine's batch size is halved until all of them fit."""
+    machine.suit(pixels.size)
     keys = {slot: model.key(slot[1]) for slot, model in models.items()}
     seen = {}
     for slot, model in models.items():
@@ -115,7 +117,7 @@ def check_behaviour(model: NoisyModel, noisy: Tensor, sigma: float, dtype: torch
     logits = run(noisy, own)
     check_finite(logits, model.name)
     half = max(1, len(noisy) // 2)
-    others = 1 - noisy[half:]
+    others = 0.5 - _CONTRAST * (noisy[half:] - 0.5)
     moved = run(torch.cat([others, noisy[:half]]), [*foreign[half:], *own[:half]])[len(others) :]
     allowed = _TOLERANCE[dtype]
     if not _gap(logits[:half], moved) <= allowed:  # NaN is no small gap

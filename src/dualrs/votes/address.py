@@ -9,9 +9,11 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualrs.errors import BadSetting
 
@@ -113,6 +115,11 @@ class SamplingPlan:
     def adaptive(self) -> bool:
         """Whether sampling may stop before n."""
         return len(self.looks) > 1
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Estimation votes from each look to the next."""
+        return np.diff(self.looks, prepend=0)
 
     def votes(self, part: Part) -> int:
         """Votes planned at most for one part of a stream."""

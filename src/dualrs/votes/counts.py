@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar, Protocol, final
 
 import numpy as np
@@ -80,14 +81,14 @@ class Votes:
 
     def __post_init__(self) -> None:
         for part, counts in ((Part.SELECTION, self.selection), (Part.ESTIMATION, self.estimation)):
-            if counts.ndim != 2 or not np.issubdtype(counts.dtype, np.integer):
+            if counts.ndim != 2 or counts.dtype.kind not in "iu":
                 raise UnusableVotes(
                     f"{part} counts must be integers of shape (inputs, answers), got {counts.dtype} {counts.shape}"
                 )
             sums = counts.sum(axis=1)
             steps = self.plan.steps(part)
-            bad = (sums[:, None] != (0, *steps)).all(axis=1) | (counts < 0).any(axis=1)
-            if bad.any():
+            if (counts < 0).any() or not {0, *steps}.issuperset(sums.tolist()):
+                bad = ~np.isin(sums, (0, *steps)) | (counts < 0).any(axis=1)
                 row = int(np.flatnonzero(bad)[0])
                 raise UnusableVotes(
                     f"input {row} at sigma {self.sigma} has {sums[row]} {part} votes where the plan has "
@@ -108,12 +109,10 @@ class Votes:
         expected = (len(self), len(self.plan.looks), self.answers)
         if self.segments is None or self.segments.shape != expected:
             raise UnusableVotes(f"votes of a plan with looks need counts from look to look, of shape {expected}")
-        sizes = np.diff(self.plan.looks, prepend=0)
-        whole = np.where(self.sampled[:, None] >= self.plan.looks, sizes, 0)
-        bad = (self.segments.sum(axis=1) != self.estimation).any(axis=1) | (self.segments < 0).any(axis=(1, 2))
-        bad |= (self.segments.sum(axis=2) != whole).any(axis=1)
-        if bad.any():
-            row = int(np.flatnonzero(bad)[0])
+        whole = self.reached * self.plan.sizes
+        wrong = ((self.segments.sum(axis=1) != self.estimation), self.segments < 0, self.segments.sum(axis=2) != whole)
+        if any(found.any() for found in wrong):
+            row = min(int(np.nonzero(found)[0].min(initial=len(self))) for found in wrong)
             raise UnusableVotes(f"input {row} at sigma {self.sigma}: its counts from look to look do not add up")
 
     def __len__(self) -> int:
@@ -152,37 +151,37 @@ class Votes:
         selection, estimation = self.selection[order], self.estimation[order]
         return replace(self, selection=selection, estimation=estimation, segments=segments, joint=None)
 
-    @property
+    @cached_property
     def sampled(self) -> NDArray[np.int64]:
         """Estimation votes of each input: a look, or 0 where this model was not sampled; shape (inputs,)."""
         return np.asarray(self.estimation.sum(axis=1))
 
     def lower(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
         """Lower bound on the probability of one given answer per input; 0 without votes. Shape (inputs,)."""
-        counts = np.take_along_axis(self._at_looks, answer[:, None, None], axis=2)[:, :, 0]
-        return lower_at_looks(counts, self.plan.looks, self._reached, level)
+        counts = np.take_along_axis(self.at_looks, answer[:, None, None], axis=2)[:, :, 0]
+        return lower_at_looks(counts, self.plan.looks, self.reached, level)
 
     def upper(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
         """Upper bound on the probability of one given answer per input; 1 without votes. Shape (inputs,)."""
-        counts = np.take_along_axis(self._at_looks, answer[:, None, None], axis=2)[:, :, 0]
-        return upper_at_looks(counts, self.plan.looks, self._reached, level)
+        counts = np.take_along_axis(self.at_looks, answer[:, None, None], axis=2)[:, :, 0]
+        return upper_at_looks(counts, self.plan.looks, self.reached, level)
 
     def upper_of_others(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
         """Upper bound on the probability of the likeliest class but a given one, through the largest count of another.
 
         One level for all: it can fail only where the bound of that very class, which has no larger count, fails.
         """
-        others = self._at_looks[:, :, : self.classes].copy()
+        others = self.at_looks[:, :, : self.classes].copy()
         np.put_along_axis(others, answer[:, None, None], 0, axis=2)
-        return upper_at_looks(others.max(axis=2), self.plan.looks, self._reached, level)
+        return upper_at_looks(others.max(axis=2), self.plan.looks, self.reached, level)
 
     @property
-    def _at_looks(self) -> Counts:
+    def at_looks(self) -> Counts:
         """Counts up to each look, shape (inputs, looks, answers)."""
         return self.estimation[:, None] if self.segments is None else self.segments.cumsum(axis=1)
 
-    @property
-    def _reached(self) -> NDArray[np.bool_]:
+    @cached_property
+    def reached(self) -> NDArray[np.bool_]:
         """Which looks each input has reached, shape (inputs, looks)."""
         return np.asarray(self.sampled[:, None] >= self.plan.looks)
 

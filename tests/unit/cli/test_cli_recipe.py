@@ -83,6 +83,54 @@ def test_plan_without_the_data(dualrs, folder):
     assert rows(out)["1-labels.ledger"] == ["?", "80", "?", "?", "?"]
 
 
+def test_plan_for_another_machine_needs_neither_networks_nor_data(dualrs, folder):
+    text = RECIPE.replace("net.py:images", "folder:nowhere").replace("net.py:classifier", "openai:none.pt")
+    (folder / "recipe.toml").write_text(text)
+    code, out, err = dualrs("recipe", "check", "recipe.toml", "--rate", "2", "--images", "12", "--test-images", "3")
+    assert code == 0, err
+    found = rows(out)
+    assert found["1-labels.ledger"] == ["6", "80", "480", "2", "4 min"]
+    assert found["2-classifier.safetensors"] == ["12", "5", "60", "2", "30 s"]
+    assert found["certificates, fixed n"] == ["3", "20,200", "60,600", "2", "8.4 h"]
+    assert found["certificates, adaptive"] == ["3", "4,444", "13,332", "2", "111 min"]
+    assert "8.6 h in all, on one device of this rate" in out  # with a fixed n, and not adaptive beside it
+
+
+def test_plan_for_another_machine_takes_the_data_that_are_there(dualrs, folder):
+    text = 'data = "net.py:images"\n[model]\nclassifier = "openai:none.pt"\nsigma = 0.5\n[certify]\nn = 400\n'
+    (folder / "net.py").write_text((folder / "net.py").read_text() + IMAGES)
+    (folder / "recipe.toml").write_text(text + 'budget = "adaptive"\n')
+    code, out, err = dualrs("recipe", "check", "recipe.toml", "--rate", "1e-3")
+    assert code == 0, err
+    assert set(rows(out)) == {"certificates, adaptive"}
+    assert rows(out)["certificates, adaptive"][:3] == ["12", "110", "1,320"]
+    assert rows(out)["certificates, adaptive"][4] == "15.3 days"
+
+
+def test_plan_of_a_training_for_another_machine(dualrs, folder):
+    text = 'data = "folder:nowhere"\n[classifier]\nnetwork = "resnet20"\nsigma = "0.5"\nepochs = 4\n'
+    (folder / "recipe.toml").write_text(text)
+    code, out, err = dualrs("recipe", "check", "recipe.toml", "--rate", "10", "--images", "100")
+    assert code == 0, err
+    assert rows(out)["weights"] == ["100", "4", "400", "10", "40 s"]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("--rate", "0"), "the rate must be positive"),
+        (("--rate", "-3"), "the rate must be positive"),
+        (("--images", "9"), "go with --rate"),
+        (("--test-images", "9"), "go with --rate"),
+    ],
+)
+def test_rate_that_is_none_is_refused(dualrs, folder, words, error):
+    (folder / "recipe.toml").write_text(RECIPE)
+    code, _, err = dualrs("recipe", "check", "recipe.toml", *words)
+    assert code == 2
+    assert error in err
+
+
 def test_misspelt_key_is_refused(dualrs, folder):
     code, _, err = check(dualrs, folder, RECIPE.replace("epochs = 3", "epoch = 3"))
     assert code == 2

@@ -1,5 +1,7 @@
 """Hopes: bounds as they may become, for deciding whether to go on. Never less than now, and now at the last look."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
@@ -104,3 +106,23 @@ def test_hope_is_read_from_selection_votes_too_but_they_enter_no_count():
     now = [outlook(v, np.array([False])).lower(first, 0.05)[0] for v in (kind, unkind)]
     assert hoped[0] > hoped[1]
     assert now[0] == now[1]
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize("passes", [False, True])
+def test_cases_of_one_input_have_the_very_bounds_of_as_many_inputs_with_its_votes(name, passes):
+    """What a run decides must not depend on the way in which a bound is worked out: no last bit differs."""
+    hopeful = np.array([False, True, True, False, True])
+    unlikely = np.array([UNLIKELY, UNLIKELY, 0.5, 0.5, 0.5])
+    table = replace(votes(40), passes=passes)
+    for number in range(len(table)):
+        one, many = table.rows(np.array([number])), table.rows(np.full(5, number))
+        answer = np.array([0, 0, 0, 1, 1])
+        for level in (0.001, np.array(0.05), np.array([0.05, 0.05, 0.001, 0.001, 0.001])):
+            found, expected = (
+                getattr(hopes, name)(answer, level)
+                for hopes in (Hopes.of(one, hopeful, unlikely), Hopes(many, hopeful, unlikely))
+            )
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(Hopes.of(one, hopeful).sampled, many.sampled)
+            np.testing.assert_array_equal(Hopes.of(one, hopeful).selection, many.selection)

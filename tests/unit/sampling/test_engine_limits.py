@@ -76,6 +76,35 @@ def test_odd_batch_sizes_are_halved_down_to_one():
     assert made.batch_size == 1
 
 
+class Mean(nn.Module):
+    """Reads images of any size."""
+
+    def forward(self, x):
+        return torch.stack([x.mean(dim=(1, 2, 3)), 1 - x.mean(dim=(1, 2, 3))], dim=1)
+
+
+@pytest.mark.parametrize(("side", "size"), [(32, 256), (80, 256), (81, 128), (224, 32)])
+def test_default_batch_is_smaller_for_large_images_on_a_cpu(side, size):
+    """Networks are tried on whole batches: of 256 photographs these would take minutes and gigabytes."""
+    made = Engine({ONE: NoisyModel("classifier", Mean().eval())})
+    made.prepare(np.zeros((3, side, side), dtype=np.uint8))
+    assert made.batch_size == size
+
+
+@pytest.mark.parametrize("given", [64, 48])
+def test_batch_size_that_was_asked_for_stays_for_large_images(given):
+    made = Engine({ONE: NoisyModel("classifier", Mean().eval())}, batch_size=given)
+    made.prepare(np.zeros((3, 224, 224), dtype=np.uint8))
+    assert made.batch_size == given
+
+
+def test_batch_size_of_an_earlier_run_stays_for_large_images():
+    made = Engine({ONE: NoisyModel("classifier", Mean().eval())})
+    made.keep_shape(256)
+    made.prepare(np.zeros((3, 96, 96), dtype=np.uint8))
+    assert made.batch_size == 256
+
+
 def test_network_that_does_not_fit_at_all_is_an_error():
     with pytest.raises(OutOfMemory, match="the classifier does not fit into memory at the batch size 1"):
         Engine({ONE: NoisyModel("classifier", Narrow(Exact(16), 0, MemoryError()))}).prepare(IMAGES["0"])

@@ -372,6 +372,17 @@ def test_block_has_one_row_of_pixels_per_vote():
 BASE = (5, "input", Stream(Stage.CLASS, Part.ESTIMATION, 0.5), 3)
 
 
+@pytest.mark.parametrize("pixels", [1, 3, 7, 64, 3072])  # a block of words that ends within a step of the counter too
+@pytest.mark.parametrize("sigma", [0.12, 1.0])
+def test_first_copies_of_a_block_are_those_of_the_whole_block(pixels, sigma):
+    """They take fewer words for their guides; the bits that decide come from where they always did."""
+    source, image = NoiseSource(Purpose.LABEL, 5), np.full((1, 1, pixels), 9, dtype=np.uint8)
+    stream = Stream(Stage.CLASS, Part.ESTIMATION, sigma)
+    whole = draw_addressed(source, "part", image, stream, 2)
+    for copies in (1, 2, 32, 99, BLOCK):
+        np.testing.assert_array_equal(draw_addressed(source, "part", image, stream, 2, copies), whole[:copies])
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -147,23 +147,21 @@ def test_bound_of_twice_the_level_is_caught():
     ("sabotage", "model", "margin"),
     [
         pytest.param(
-            lambda source, name, image, stream, block: draw_block(
-                source, name, image, replace(stream, part=Part.ESTIMATION), block
+            lambda source, name, image, stream, block, copies: draw_block(
+                source, name, image, replace(stream, part=Part.ESTIMATION), block, copies
             ),
             coin_toss(),
             0.5 / 255,
             id="selection votes enter the bound",
         ),
         pytest.param(
-            lambda source, name, image, stream, block: draw_block(source, name, image, stream, 0),
+            lambda source, name, image, stream, block, copies: draw_block(source, name, image, stream, 0, copies),
             one_sigma(on_the_edge(ALPHA)),
             MARGIN,
             id="every block has the same noise",
         ),
         pytest.param(
-            lambda source, name, image, stream, block: (0.9 * draw_block(source, name, image, stream, block)).astype(
-                "i2"
-            ),
+            lambda *address: (0.9 * draw_block(*address)).astype("i2"),
             one_sigma(on_the_edge(ALPHA)),
             MARGIN,
             id="noise of nine tenths of sigma",
@@ -179,8 +177,8 @@ def test_sabotaged_noise_is_caught(sabotage, model, margin, monkeypatch):
 def test_shared_selection_votes_in_the_bounds_are_caught(monkeypatch):
     """The copies that selected candidate and class are those of the estimation too, for both stages."""
 
-    def leaking(source, name, image, stream, block):
-        return draw_block(source, name, image, replace(stream, part=Part.ESTIMATION), block)
+    def leaking(source, name, image, stream, block, copies):
+        return draw_block(source, name, image, replace(stream, part=Part.ESTIMATION), block, copies)
 
     model = shared_coin_toss()
     model.engine.prepare(np.full((1, 1, 2), LEVEL, np.uint8))

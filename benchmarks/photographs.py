@@ -1,0 +1,39 @@
+"""Images of 224 x 224 and a thousand classes on one core: where the time of a vote goes.
+
+    python -m benchmarks.photographs        # FFDNet and EfficientNet-Lite0 of the zoo, about a minute
+
+Processor time, so that other processes do not count; the image is random, as no speed depends on it.
+"""
+
+import numpy as np
+import torch
+
+from benchmarks.engine import processor_seconds
+from dualrs.models.hardware import keep_memory
+from dualrs.pipeline.networks import Networks
+from dualrs.sampling.noise import NoiseSource, draw_block
+from dualrs.votes import BLOCK, Part, Purpose, Stage, Stream
+
+SIGMA, COPIES = 0.5, 8
+
+
+def main() -> None:
+    """Print copies a second of noise, denoiser and classifier, and the share of the noise."""
+    keep_memory()
+    torch.set_num_threads(1)
+    networks = Networks()
+    denoised, plain = networks("zoo:ffdnet | zoo:efficientnet-lite0"), networks("zoo:efficientnet-lite0")
+    image = (np.random.default_rng(0).random((3, 224, 224)) * 255).astype(np.uint8)
+    source, stream = NoiseSource(Purpose.TRIAL, 0), Stream(Stage.CLASS, Part.ESTIMATION, SIGMA)
+    draw_block(source, "", image, stream, 0)  # makes the table, and takes the memory that is kept
+    noise, drawing = processor_seconds(lambda: draw_block(source, "", image, stream, 0))
+    noisy = torch.from_numpy((noise[:COPIES] + image.reshape(-1)).reshape(-1, *image.shape)).float() / 255
+    print(f"noise: {BLOCK / drawing:,.0f} copies a second")
+    for name, network, told in (("EfficientNet-Lite0", plain, ()), ("the same behind FFDNet", denoised, (SIGMA,))):
+        seconds = min(processor_seconds(lambda n=network, t=told: n(noisy, *t))[1] for _ in range(2))  # type: ignore[misc]
+        share = drawing / BLOCK / (drawing / BLOCK + seconds / COPIES)
+        print(f"{name}: {COPIES / seconds:.1f} images a second; noise is {100 * share:.1f} % of both")
+
+
+if __name__ == "__main__":
+    main()
