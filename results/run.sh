@@ -35,6 +35,12 @@ for experts in weak strong; do dualrs rounds "results/experts/$experts.toml"; do
 dualrs certify --model runs/strong/bundle -o results/experts/strong.ledger --all-votes --inputs ::2 --n 2000 --seed 0
 dualrs certify --model runs/weak/bundle -o results/experts/weak.ledger --all-votes --inputs ::2 --n 2000 --seed 0 --reuse results/headline/off-the-shelf.ledger
 
+# A pool of better experts; the network that this trains is the bundled one. It has the noise of today.
+dualrs train classifier runs/consistent.safetensors --from zoo:cifar10-experts --sigma 0.25,0.5,1.0 --method consistency \
+    --epochs 8 --rate 0.001 --weight-decay 0.05 --dtype bfloat16
+dualrs certify --classifier zoo:cifar10-consistent --sigmas 0.25,0.5,1.0 --all-votes --n 500 --seed 0 \
+    --data cifar10:test --inputs 10::40 -o results/experts/pool/consistent.ledger
+
 for sigma in 0.25 0.5 1.0; do
     dualrs certify --core zoo:cifar10-classifier --classifier 'zoo:cifar10-denoiser | zoo:cifar10-classifier' --sigma "$sigma" \
         --thresholds 0.5,1.0,1.5 --data cifar10:subset -o "results/aces/sigma-$sigma.ledger" --inputs ::2 --n 2000 --seed 0

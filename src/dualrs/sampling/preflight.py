@@ -28,7 +28,7 @@ _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10, torch.bfloat16: 5e-2, t
 _QUICK = 0.005  # seconds of a batch
 _TRIALS = 3  # of which the quickest counts
 _GAIN = 1.5  # that several threads must bring
-_CONTRAST = 4  # of other images, in the negative: so strong that the largest number of a batch, too, is another one
+_CONTRAST = 4  # of negatives: so strong that the largest number of a batch, too, is another one
 
 
 def preflight(machine: Machine, models: Mapping[Slot, NoisyModel], pixels: Pixels) -> dict[Slot, int]:
@@ -117,7 +117,8 @@ def check_behaviour(model: NoisyModel, noisy: Tensor, sigma: float, dtype: torch
     logits = run(noisy, own)
     check_finite(logits, model.name)
     half = max(1, len(noisy) // 2)
-    others = 0.5 - _CONTRAST * (noisy[half:] - 0.5)
+    mean = noisy[half:].mean(dim=(1, 2, 3), keepdim=True)
+    others = 1 - mean - _CONTRAST * (noisy[half:] - mean)
     moved = run(torch.cat([others, noisy[:half]]), [*foreign[half:], *own[:half]])[len(others) :]
     allowed = _TOLERANCE[dtype]
     if not _gap(logits[:half], moved) <= allowed:  # NaN is no small gap

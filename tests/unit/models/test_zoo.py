@@ -8,6 +8,7 @@ import torch
 
 from dualrs.errors import BadSetting
 from dualrs.models import zoo
+from dualrs.models.noisy import takes_sigma
 
 BUNDLED = Path(str(files("dualrs.models") / "bundled"))
 WEIGHTS = sorted(p.stem for p in BUNDLED.glob("*.safetensors"))
@@ -39,7 +40,7 @@ def test_network_is_built_from_its_card(name):
     assert not network.training
     images = torch.rand(2, 3, 32, 32)
     with torch.inference_mode():
-        out = network(images, 0.5) if "denoiser" in name or "experts" in name else network(images)
+        out = network(images, 0.5) if takes_sigma(network) else network(images)
     assert torch.isfinite(out).all()
 
 
