@@ -98,9 +98,10 @@ def test_training_gives_no_randomness(nets, text):
             trainee(Reference.parse(text))
 
 
-def test_densepure_needs_timesteps(nets):
-    with pytest.raises(BadModel, match=r"timesteps of a diffusion model .* and a Half has none"):
-        nets("nets.py:denoiser | densepure | nets.py:network")
+def test_densepure_stands_behind_any_denoiser_that_draws_nothing(nets):
+    assert nets("nets.py:denoiser | densepure(K=3) | nets.py:network").takes_randomness
+    with pytest.raises(BadModel, match="behind a denoiser that draws nothing"):
+        nets("nets.py:shaky | densepure | nets.py:network")
 
 
 # DiffSmooth

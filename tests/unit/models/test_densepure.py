@@ -98,6 +98,45 @@ def test_sigma_of_each_image():
     assert made(NOISY, torch.tensor([0.25, 1.0]), randomness()).shape == (2, 1, 3, 8, 8)
 
 
+class Told(nn.Module):
+    """A denoiser that is told the sigma: it takes one image for the clean one, and remembers what it is asked."""
+
+    def __init__(self, clean):
+        super().__init__()
+        self.clean, self.calls = clean, []
+        self.eval()
+
+    def forward(self, noisy, sigma):
+        self.calls.append((noisy, sigma))
+        return self.clean
+
+
+def test_steps_of_other_denoisers_are_sigmas():
+    made = Told((GUESS + 1) / 2)
+    sigma = torch.tensor([0.25, 1.0])
+    clean = ReverseRuns(made, runs=2, steps=3)(NOISY, sigma, randomness())
+    assert clean.shape == (2, 2, 3, 8, 8)
+    asked = torch.stack([told for _, told in made.calls])
+    torch.testing.assert_close(asked, torch.outer(torch.tensor([3, 2, 1, 2, 1]) / 3, sigma))
+    (began, _), (seen, _), *_ = made.calls
+    torch.testing.assert_close(began, NOISY)
+    share, spread = 4 / 9, (2 / 3) * (5 / 9) ** 0.5 * sigma.view(-1, 1, 1, 1)
+    expected = made.clean + share * (NOISY - made.clean) + spread * noises(1)[0].float()
+    torch.testing.assert_close(seen, expected)
+
+
+def test_a_step_from_the_true_image_leaves_the_noise_that_it_says():
+    clean = torch.full((4, 3, 64, 64), 0.5)
+    noisy = clean + 0.8 * torch.randn(clean.shape, generator=torch.Generator().manual_seed(5))
+    made = Told(clean)
+    ReverseRuns(made, runs=1, steps=2)(noisy, 0.8, randomness(6))
+    seen, sigma = made.calls[1]
+    assert float(sigma) == pytest.approx(0.4)
+    assert float((seen - clean).std()) == pytest.approx(
+        0.4, abs=0.008
+    )  # five standard errors of 49,152 numbers are 0.0064
+
+
 @pytest.mark.parametrize(("runs", "steps"), [(0, 2), (10, 1)])
 def test_settings_out_of_range_are_refused(runs, steps):
     with pytest.raises(BadSetting, match=f"at least 1 run of at least 2 steps, got {runs} of {steps}"):
