@@ -40,6 +40,8 @@ dualrs train classifier runs/consistent.safetensors --from zoo:cifar10-experts -
     --epochs 8 --rate 0.001 --weight-decay 0.05 --dtype bfloat16
 dualrs certify --classifier zoo:cifar10-consistent --sigmas 0.25,0.5,1.0 --all-votes --n 500 --seed 0 \
     --data cifar10:test --inputs 10::40 -o results/experts/pool/consistent.ledger
+dualrs certify --classifier zoo:cifar10-consistent --sigma 0.5 --adaptive --n 10000 --seed 0 --data cifar10:subset \
+    -o results/experts/pool/adaptive/consistent-0.5.ledger
 
 for sigma in 0.25 0.5 1.0; do
     dualrs certify --core zoo:cifar10-classifier --classifier 'zoo:cifar10-denoiser | zoo:cifar10-classifier' --sigma "$sigma" \
