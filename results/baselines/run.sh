@@ -22,4 +22,10 @@ dualrs certify results/baselines/mixed.toml --all-votes --reuse "$votes" -o "$to
 dualrs certify results/baselines/backed.toml --all-votes --reuse "$votes" -o "$to/backed.ledger" "$@"
 dualrs certify results/baselines/ace.toml --all-votes --reuse "$to/backed.ledger" -o "$to/ace.ledger" "$@"
 
+# Networks with randomness of their own, at one sigma, and the plain network with as many votes.
+dualrs certify results/cascade/subset/off-the-shelf.toml --n 300 --all-votes --reuse "$votes" -o "$to/plain.ledger" "$@"
+for random in diffsmooth densepure; do
+    dualrs certify "results/baselines/$random.toml" -o "$to/$random.ledger" "$@"
+done
+
 results/baselines/tables.sh "$to"

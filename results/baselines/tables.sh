@@ -18,3 +18,6 @@ dualrs compare "${files[@]}" --methods "$methods" --baseline constant/cascade -o
 dualrs verify "${files[@]}" --table "$to/table.csv"
 dualrs figure accuracy "${files[@]}" -o "$to/accuracy.png" \
     --methods constant/sigma-0.5,constant/cascade,neighbours-0.5/sukenik,ascent/as-if-constant,ace/ace,mixed/fusion,backed/cascade
+
+random=("$to"/{plain,diffsmooth,densepure}.ledger)
+dualrs compare "${random[@]}" --methods plain/sigma-0.5,diffsmooth/sigma-0.5,densepure/sigma-0.5 --baseline plain/sigma-0.5 -o "$to/random.md"
