@@ -10,6 +10,7 @@ normalisation sees a process's share of the batch. Its running statistics are av
 kept; training does not depend on them.
 """
 
+import atexit
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -84,12 +85,19 @@ def join(device: str | torch.device) -> Processes:
         return Processes(open_device(device))
     kind = str(device).partition(":")[0]
     state = need("accelerate", "gpus", _PURPOSE).PartialState(cpu=kind == "cpu", timeout=_PATIENCE)
+    atexit.register(_leave)
     if state.num_processes != launched or state.device.type != kind:
         raise BadSetting(
             f"{launched} processes were launched, which cannot train together on {device} here; use cuda if there is "
             "a GPU for each, or cpu"
         )
     return Processes(open_device(state.device), state.process_index, state.num_processes)
+
+
+def _leave() -> None:
+    """End the threads that processes talk through: left to the interpreter's end, they may abort it."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def is_main() -> bool:
