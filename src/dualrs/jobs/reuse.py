@@ -70,7 +70,9 @@ def reusable(
                 reasons[name] = f"another network was {kind}"
             elif _copies(old.header, stream) != _copies(header, stream):
                 reasons[name] = f"{kind} voted on other noisy copies, as a router at that sigma shares its own"
-            elif theirs == name and old.header.identity[name] != header.identity[name]:
+            elif theirs != name:
+                reasons[name] = f"its network of {kind} votes at other sigmas too, so that answers cannot be compared"
+            elif old.header.identity[name] != header.identity[name]:
                 raise ForeignLedger(
                     f"{reuse} was not written by this model: {kind} answers otherwise than it did, with the same "
                     "weights; its code, a constant in it, a library or the hardware has changed. Start afresh"
