@@ -125,13 +125,12 @@ class Certificate:
     def spoken(self, named: Callable[[int], str]) -> str:
         """The same, where ``named`` says what a class is called."""
         if self.abstained:
-            return f"abstains: {self.outcome} at sigma {self.sigma_c:g}"
+            return f"abstains: {self.outcome} {f'at sigma {self.sigma_c:g}' if self.sigma_c else 'without noise'}"
         if self.outcome is Outcome.PREDICTED:
             return f"{named(self.prediction)} without a radius (by the {self.limited_by})"
-        return (
-            f"{named(self.prediction)} within L2 radius {round_down(self.radius)} "
-            f"(sigma {self.sigma_c:g}, limited by {self.limited_by})"
-        )
+        within = f"{named(self.prediction)} within L2 radius {round_down(self.radius)}"
+        noise = f"sigma {self.sigma_c:g}" if self.sigma_c else "no noise"
+        return f"{within} ({noise}, limited by {self.limited_by})"
 
     def __str__(self) -> str:
         return with_seed(self.said, self.seed)

@@ -90,6 +90,13 @@ def test_certificate_in_words(three, index, said):
     assert str(three).splitlines()[index] == f"{index}: {said}"
 
 
+def test_certificate_of_a_network_without_noise_names_no_sigma():
+    said = str(Certificate(3, 0.5, 0.0, 0.5, 0.5, "class", Outcome.CERTIFIED))
+    assert said == "class 3 within L2 radius 0.5000 (no noise, limited by class)"
+    undecided = Certificate(ABSTAIN, 0.0, 0.0, 0.5, 0.0, "class", Outcome.CLASS_UNDECIDED)
+    assert str(undecided) == "abstains: class undecided without noise"
+
+
 @pytest.mark.parametrize("radius", [0.1, 0.29999999, 0.3, 1.00005, 2.99995, 1e-9])
 def test_radius_in_words_is_never_above_the_radius(radius):
     said = str(Certificate(0, radius, 0.5, radius, radius, "class", Outcome.CERTIFIED))

@@ -4,9 +4,9 @@ const count = (number) => number.toLocaleString("en");
 const named = (run, k) => k == null || k < 0 ? "unknown" : run.classes ? run.classes[k] : `class ${k}`;
 
 function claimed(run, claim) {
-  if (claim.prediction < 0) return `abstains: ${claim.outcome} at sigma ${short(claim.sigma)}`;
+  if (claim.prediction < 0) return `abstains: ${claim.outcome} ${claim.sigma ? `at sigma ${short(claim.sigma)}` : "without noise"}`;
   if (claim.outcome === "predicted") return `${named(run, claim.prediction)} without a radius (by the ${claim.limit})`;
-  return `${named(run, claim.prediction)} within L2 radius ${roundDown(claim.radius)} (sigma ${short(claim.sigma)}, limited by ${claim.limit})`;
+  return `${named(run, claim.prediction)} within L2 radius ${roundDown(claim.radius)} (${claim.sigma ? `sigma ${short(claim.sigma)}` : "no noise"}, limited by ${claim.limit})`;
 }
 const WITHOUT_NOISE = "the network without noise";
 const candidateName = (sigma) => sigma ? `sigma ${short(sigma)}` : WITHOUT_NOISE;
