@@ -8,7 +8,7 @@ const legendOpen = new Set(); // runs whose other curves are listed
 const chosen = new Set(); // curves that were switched on, and off if they begin with a minus
 const plain = (method) => method.sigma ? `sigma ${short(method.sigma)}` : method.title;
 const called = (method, run) => {
-  const name = formOf(method.name) ? "the cascade" : routes(method.name) ? `the dual predictor (${method.name})`
+  const name = formOf(method.name) ? "the cascade" : method.name === "ace" ? "ACE" : routes(method.name) ? `the dual predictor (${method.name})`
     : method.sigma ? `sigma ${short(method.sigma)} alone` : method.name.startsWith("aces") ? `ACES (${method.name})` : method.title;
   return several ? `${name} of ${run.name}` : name;
 };
