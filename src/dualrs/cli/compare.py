@@ -45,6 +45,9 @@ def compare(
         ),
     ] = None,
     radii: Radii = None,
+    inputs: Annotated[
+        str | None, Option(help="Only these inputs of each ledger: START:STOP:STEP of their positions in the dataset.")
+    ] = None,
     format_: Annotated[
         str | None,
         Option("--format", help="table, markdown, csv or latex; by default as the output file is called, else table."),
@@ -70,7 +73,7 @@ def compare(
     from rich.console import Console
 
     from dualrs.cli.ledgers import parse_radii
-    from dualrs.cli.options import method_names, numbers
+    from dualrs.cli.options import method_names, numbers, positions
     from dualrs.files import write_whole
     from dualrs.progress import PassingBar
     from dualrs.report.compare import compare as tabulate
@@ -83,7 +86,7 @@ def compare(
         raise BadSetting(f"--format is one of table, {', '.join(FORMATS)}; got {chosen!r}")
     names = None if methods is None else method_names(methods)
     with PassingBar("comparing") as bar:
-        gathered = gather([Given.parse(file) for file in files], names, bar.update)
+        gathered = gather([Given.parse(file) for file in files], names, bar.update, positions(inputs))
     found = tabulate(gathered.methods, parse_radii(radii), baseline, numbers(router_accuracy, "--router-accuracy"))
     found = replace(found, notes=(*found.notes, *gathered.notes))
     width = Console().width if output is None else _FILE_WIDTH

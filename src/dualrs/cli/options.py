@@ -307,6 +307,17 @@ def numbers(text: str | None, option: str) -> list[float] | None:
         raise BadRecipe(f"{option} takes numbers separated by commas, such as 0.25,0.5,1.0; got {text!r}") from error
 
 
+def positions(text: str | None) -> range | None:
+    """Positions of inputs in a dataset whose length is not known: START:STOP:STEP, counted from the first."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d*):(\d*)(?::([1-9]\d*)?)?", text)
+    if found is None:
+        raise BadSetting(f"--inputs are START:STOP:STEP of positions, such as 0:500 or ::20; got {text!r}")
+    start, stop, step = found.groups()
+    return range(int(start or 0), int(stop or sys.maxsize), int(step or 1))
+
+
 def method_names(text: str) -> list[str]:
     """Names separated by commas; a number that follows one belongs to the name before it, as in cascade-0.4,0.3."""
     return [name.strip() for name in re.split(r",(?!\s*[0-9.@]+\s*(?:,|$))", text)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from dualrs.cli.ledgers import OtherRule
-from dualrs.cli.options import Images, NetworkOptions, method_names, recipe_file, this_command
+from dualrs.cli.options import Images, NetworkOptions, method_names, positions, recipe_file, this_command
 from dualrs.cli.sets import Only, spread_out
 from dualrs.errors import BadSetting
 
@@ -126,7 +126,11 @@ def figure(
     ] = None,
     rule: OtherRule = None,
     inputs: Annotated[
-        str | None, Option(help="For radius-sigma: ids of inputs, separated by commas; five by default.")
+        str | None,
+        Option(
+            help="For radius-sigma: ids of inputs, separated by commas; five by default. For accuracy: START:STOP:STEP "
+            "of their positions in the dataset; all by default."
+        ),
     ] = None,
     title: Annotated[str, Option(help="A title above the diagram.")] = "",
 ) -> None:
@@ -143,8 +147,8 @@ def figure(
     if name not in _FIGURES:
         raise BadSetting(f"there is no figure {name!r}; choose among {', '.join(_FIGURES)}")
     given = {"methods": methods, "rule": rule, "inputs": inputs}
-    takes = {"accuracy": "methods", "slack": "rule", "radius-sigma": "inputs"}.get(name)
-    if odd := [f"--{option}" for option, value in given.items() if value is not None and option != takes]:
+    takes = {"accuracy": ("methods", "inputs"), "slack": ("rule",), "radius-sigma": ("inputs",)}.get(name, ())
+    if odd := [f"--{option}" for option, value in given.items() if value is not None and option not in takes]:
         raise BadSetting(f"figure {name} takes no {' and no '.join(odd)}; leave it out")
     path = output or Path(f"{name}.png")
     if name == "penalty" and files:
@@ -157,7 +161,7 @@ def figure(
             raise BadSetting(f"figure {name} is drawn from votes, and {tables[0].path} is a table without")
         match name:
             case "accuracy":
-                _accuracy(opened, path, title, methods, tables)
+                _accuracy(opened, path, title, methods, tables, positions(inputs))
             case "radius-sigma":
                 _radius_sigma(opened, path, title, inputs)
             case "penalty":
@@ -170,7 +174,12 @@ def figure(
 
 
 def _accuracy(
-    opened: "dict[str, Ledger]", path: Path, title: str, names: str | None, tables: "Sequence[Given]"
+    opened: "dict[str, Ledger]",
+    path: Path,
+    title: str,
+    names: str | None,
+    tables: "Sequence[Given]",
+    inputs: range | None,
 ) -> None:
     from dualrs.cli.tables import print_notes
     from dualrs.report.attacked import Campaigns
@@ -192,11 +201,13 @@ def _accuracy(
             curve = method.title if len(opened) == 1 else f"{label}, {method.name}" if names else label
             if not method.guaranteed and "guarantee" not in curve:
                 curve += ", no guarantee"
-            found[curve] = method.results
+            found[curve] = method.at(inputs).results
             fixed += [curve] * (method.sigma is not None)
     others, attacks = Campaigns.among([table.path for table in tables])
+    if inputs is not None and others:
+        raise BadSetting(f"--inputs chooses among the inputs of ledgers, and {others[0]} is a table; leave one out")
     for ledger in opened.values():
-        found |= {method.title: method.results for method in attacks.on(ledger).values()}
+        found |= {method.title: method.results for method in attacks.on(ledger, inputs).values()}
     attacks.demand_all_used()
     # Tables of one set are about the same inputs; others need not be.
     together: dict[str | int, list[Given]] = {}

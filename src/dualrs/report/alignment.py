@@ -55,7 +55,7 @@ def align(files: Sequence[File], notes: list[str]) -> Iterator[File]:
                 "compared on exactly the same inputs; give files that share them"
             )
         order = np.array([place[key] for key in wanted], dtype=np.int64)
-        moved = {name: _in_order(method, order) for name, method in file.methods.items()}
+        moved = {name: method.rows(order) for name, method in file.methods.items()}
         label = next(iter(moved.values())).results.label
         if (other := label != first.results.label).any():
             row = int(np.flatnonzero(other)[0])
@@ -104,13 +104,3 @@ def _unlike(keys: Sequence[Sequence[str]], results: Sequence[Results], chosen: i
         lacking += sum(theirs is None for theirs, _ in found)
         others += sum(theirs is not None and theirs != ours for theirs, ours in found)
     return lacking, others
-
-
-def _in_order(method: Derived, order: NDArray[np.int64]) -> Derived:
-    votes = method.votes_per_input
-    return replace(
-        method,
-        results=method.results.rows(order),
-        certificates=None if method.certificates is None else method.certificates.rows(order),
-        votes_per_input=votes[order] if len(votes) else votes,
-    )

@@ -4,7 +4,7 @@ Enters: a ledger and the file of a campaign against one of its methods. Leaves: 
 which inputs were really broken: upper bounds, where certificates are lower ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,9 +40,9 @@ class Campaigns:
             parts.setdefault(attacks.settings["method"], {})[path] = attacks
         return {next(iter(files)): joined(files) for files in parts.values()}
 
-    def on(self, ledger: Ledger) -> dict[str, Derived]:
-        """What the attacks on a run left standing, by name."""
-        found = [left_standing(ledger, path, attacks) for path, attacks in self.against(ledger).items()]
+    def on(self, ledger: Ledger, inputs: Container[int] | None = None) -> dict[str, Derived]:
+        """What the attacks on a run left standing, by name; of the inputs at these positions, or of all."""
+        found = [left_standing(ledger, path, attacks, inputs) for path, attacks in self.against(ledger).items()]
         return {method.name: method for method in found}
 
     def demand_all_used(self) -> None:
@@ -59,20 +59,25 @@ def _begins(path: Path) -> bool:
         return False  # whoever reads it says why not
 
 
-def left_standing(ledger: Ledger, path: Path, found: Attacks) -> Derived:
+def left_standing(ledger: Ledger, path: Path, found: Attacks, inputs: Container[int] | None = None) -> Derived:
     """A method of a ledger, not broken by an attack, whose file is named in refusals.
 
-    An input without a certificate counts as broken; one that was not broken, as far as was searched.
+    All certified inputs must have been searched or, where positions ``inputs`` are given, those there; the others are
+    then left out. An input without a certificate counts as broken; one that was not broken, as far as was searched.
     """
     name = found.settings["method"]
-    certified = methods(ledger, [name])[name]
-    results, rows = certified.results, {row.id: row for row in found}
+    certified = methods(ledger, [name])[name].at(inputs)
+    results = certified.results
+    rows = {row.id: row for row in found if row.id in set(results.ids.tolist())}
     left = [i for i, radius in zip(results.ids.tolist(), results.radius, strict=True) if radius > 0 and i not in rows]
-    nearby = len(found) - len(found.bracketed)
+    nearby = sum(not row.searched for row in rows.values())
     if left or nearby:
         tried = f"it did not search beyond the radii of {nearby} inputs"
         what = f"{len(left)} certified inputs were not attacked yet" if left else tried
-        raise BadTable(f"{path} does not tell how far the inputs of {ledger.path} stand: {what}; run the attack on all")
+        raise BadTable(
+            f"{path} does not tell how far the inputs of {ledger.path} stand: {what}; run the attack on all, or look "
+            "at those alone that it was run on (--inputs)"
+        )
     reach = [
         0.0 if i not in rows else row.searched if (row := rows[i]).upper is None else row.upper
         for i in results.ids.tolist()

@@ -4,7 +4,7 @@ Enters: ledgers and result tables of other projects, or methods made from them. 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -94,14 +94,19 @@ class Gathered:
     notes: tuple[str, ...]
 
 
-def gather(files: Sequence[Path | Given], names: Sequence[str] | None = None, report: Report = silent) -> Gathered:
+def gather(
+    files: Sequence[Path | Given],
+    names: Sequence[str] | None = None,
+    report: Report = silent,
+    inputs: Container[int] | None = None,
+) -> Gathered:
     """The methods of ledgers, or those of these names, and the one method of each result table.
 
     Methods are named after their ledger too if there are several, as LEDGER/METHOD; such a name asks for a method of
     one ledger. Tables with a sigma are methods of a set, as NAME/sigma-0.5, and give it an oracle if there are several.
     Files about different inputs are refused: inputs are the same if their ids are or, where a table of another project
     is among the files, the numbers in their ids or their positions. Of a table with more inputs than a ledger, those of
-    the ledger are taken.
+    the ledger are taken, and of a ledger those at the positions ``inputs`` of the dataset, or all.
     """
     given = [file if isinstance(file, Given) else Given((file,)) for file in files]
     others, attacks = Campaigns.among([one.path for one in given])
@@ -110,6 +115,8 @@ def gather(files: Sequence[Path | Given], names: Sequence[str] | None = None, re
     ledgers = sum(is_ledger(one.path) for one in given)
     if names is not None and not ledgers:
         raise BadSetting("there is no ledger among the files, and only a ledger has several methods to choose from")
+    if inputs is not None and not ledgers:
+        raise BadSetting("there is no ledger among the files, and positions of inputs are those that a ledger has")
     found_in: list[File] = []
     tables: list[Reported] = []
     about: list[tuple[str, str]] = []  # a file, and what a reader has to know of it
@@ -122,8 +129,9 @@ def gather(files: Sequence[Path | Given], names: Sequence[str] | None = None, re
             if wanted == []:
                 continue  # all names are about other ledgers
             with Ledger.open(path) as ledger:
-                found = methods(ledger, wanted, report=report) | attacks.on(ledger)
-                unfinished = len(ledger.inputs()) - len(next(iter(found.values())).results) if found else 0
+                whole = methods(ledger, wanted, report=report)
+                unfinished = len(ledger.inputs()) - len(next(iter(whole.values())).results) if whole else 0
+                found = {k: method.at(inputs) for k, method in whole.items()} | attacks.on(ledger, inputs)
                 run = ledger.header
                 overlap = run.overlap(run.rule, [] if not found else next(iter(found.values())).results.ids.tolist())
                 when = "chosen by some of" if overlap is not None and overlap.by_these_votes else "fixed before"

@@ -5,7 +5,7 @@ it alone would have drawn. Side by side is fine; the best rule per input, or one
 certificate.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,6 +49,25 @@ class Derived:
     votes_per_input: NDArray[np.int64]
     sigma: float | None = None
     note: str = ""
+
+    def rows(self, order: NDArray[np.int64]) -> "Derived":
+        """The same inputs in another order, or some of them."""
+        votes = self.votes_per_input
+        return replace(
+            self,
+            results=self.results.rows(order),
+            certificates=None if self.certificates is None else self.certificates.rows(order),
+            votes_per_input=votes[order] if len(votes) else votes,
+        )
+
+    def at(self, inputs: Container[int] | None) -> "Derived":
+        """Those at these positions of the dataset alone, or all."""
+        if inputs is None:
+            return self
+        chosen = np.array([k for k, place in enumerate(self.results.index.tolist()) if place in inputs], dtype=np.int64)
+        if not len(chosen):
+            raise BadSetting(f"none of the {len(self.results):,} inputs of the run stands at these positions")
+        return self.rows(chosen)
 
 
 def methods(

@@ -134,6 +134,20 @@ class TestBeside:
         found = run(app, ["compare", "run.ledger", "run.cascade.attack", "--methods", "cascade"])
         assert "cascade attacked" in found.output
 
+    def test_a_bracket_of_some_inputs_shows_with_those_alone(self, certified, tmp_path):
+        for part in (["--no-bracket"], ["--inputs", "::2"]):
+            run(app, ["attack", "run.ledger", *certified, *part])
+        files = ["run.ledger", "run.cascade.attack", "--methods", "cascade", "--inputs"]
+        shown = run(app, ["compare", *files, "::2"])
+        assert shown.exit_code == 0, shown.output
+        assert "2 inputs" in shown.output
+        assert "cascade attacked" in shown.output
+        assert run(app, ["figure", "accuracy", *files, "::2", "-o", "part.svg"]).exit_code == 0
+        assert "not broken by attack" in (tmp_path / "part.svg").read_text()
+        assert "did not search beyond the radii of" in str(run(app, ["compare", *files, "1::2"]).exception)
+        for odd in ("3", "-2:", "::0", "a:b", "1:2:3:4"):
+            assert "START:STOP:STEP" in str(run(app, ["compare", *files, odd]).exception)
+
     def test_on_the_page(self, attacked, tmp_path):
         found = run(app, ["report", "run.ledger", "run.cascade.attack", "--data", "net.py:data", "-o", "page.html"])
         assert found.exit_code == 0, found.output

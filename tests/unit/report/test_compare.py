@@ -49,6 +49,20 @@ def test_one_ledger_gives_every_method_under_its_own_name(folder):
     assert any("dominated by easy inputs" in note for note in comparison.notes)
 
 
+def test_inputs_at_some_positions_alone(folder):
+    every = gather([folder / "one.ledger"], ["fusion", "oracle"]).methods
+    some = gather([folder / "one.ledger", folder / "theirs.tsv"], ["fusion", "oracle"], inputs=range(5, 40, 7)).methods
+    assert some["fusion"].results.index.tolist() == [5, 12, 19, 26, 33]
+    assert some["theirs"].results.index.tolist() == [5, 12, 19, 26, 33]
+    for name in ("fusion", "oracle"):
+        assert some[name].results.radius.tolist() == every[name].results.radius[5:40:7].tolist()
+        assert len(some[name].votes_per_input) == 5
+    with pytest.raises(BadSetting, match="none of the 60 inputs of the run stands at these positions"):
+        gather([folder / "one.ledger"], inputs=range(60, 80))
+    with pytest.raises(BadSetting, match="positions of inputs are those that a ledger has"):
+        gather([folder / "theirs.tsv"], inputs=range(3))
+
+
 def test_differences_are_paired_and_in_place(folder):
     found = gather([folder / "one.ledger"])
     rows = {row.name: row for row in compare(found.methods, RADII, baseline="paper").rows}
