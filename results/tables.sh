@@ -44,6 +44,8 @@ pool=(cascade/training/off-the-shelf.ledger experts/pool/consistent.ledger)
 dualrs compare "${pool[@]}" --methods sigma-0.25,sigma-0.5,sigma-1,cascade --baseline off-the-shelf/cascade -o experts/pool/differences.md
 
 baselines/tables.sh
+dualrs figure accuracy cascade/subset/off-the-shelf.ledger attacks/{cascade,sigma-0.5}.attack --methods cascade,sigma-0.5 \
+    --inputs ::5 -o attacks/accuracy.png
 
 compare aces sigma-0.25/aces-0.5
 dualrs figure accuracy rounds/off-the-shelf.ledger aces/*.ledger -o aces/accuracy.png \
