@@ -36,7 +36,12 @@ COMMANDS = {
         "rounds": "rounds:rounds",
         "recipe": "rounds:recipe_app",
     },
-    "Data and models": {"data": "data:data_app", "models": "models:models_app", "evaluate": "models:evaluate"},
+    "Data and models": {
+        "data": "data:data_app",
+        "models": "models:models_app",
+        "evaluate": "models:evaluate",
+        "quantise": "quantise:quantise",
+    },
     "More": {
         "verify": "ledgers:verify",
         "export": "ledgers:export",

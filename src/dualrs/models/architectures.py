@@ -9,6 +9,7 @@ from torch import nn
 from dualrs.errors import BadSetting, DualrsError, did_you_mean, first_line
 from dualrs.models.card import Architecture
 from dualrs.models.denoise import Preconditioned
+from dualrs.models.eight_bits import EightBitResNet
 from dualrs.models.lean import LeanResNet, LeanUNet
 from dualrs.models.lipschitz import LipschitzNet
 from dualrs.models.resnet import cifar_resnet, resnet50
@@ -33,6 +34,8 @@ CLASSIFIERS: dict[str, Callable[..., nn.Module]] = {
     "resnet110": partial(cifar_resnet, 110),
     "resnet50": resnet50,
 }
+DERIVED: dict[str, Callable[..., nn.Module]] = {"eight-bit-resnet": EightBitResNet}  # made from others, never trained
+_ALL = DENOISERS | CLASSIFIERS | DERIVED
 
 
 # The least and the most of each argument that is a size or a number of layers, together where there are several: a
@@ -52,7 +55,7 @@ _LIMITS = {
 
 def known(architecture: Architecture) -> bool:
     """Whether `build` can make it; a network of a hub or a user's own is made elsewhere."""
-    return architecture.network in DENOISERS | CLASSIFIERS
+    return architecture.network in _ALL
 
 
 def complete(architecture: Architecture) -> Architecture:
@@ -97,8 +100,7 @@ def _demand_sane(name: str, value: object, network: str) -> None:
 
 
 def _builder(architecture: Architecture) -> Callable[..., nn.Module]:
-    builders = DENOISERS | CLASSIFIERS
-    if architecture.network not in builders:
-        near = did_you_mean(architecture.network, builders)
-        raise BadSetting(f"there is no network {architecture.network!r}; choose one of {', '.join(builders)}{near}")
-    return builders[architecture.network]
+    if architecture.network not in _ALL:
+        near = did_you_mean(architecture.network, _ALL)
+        raise BadSetting(f"there is no network {architecture.network!r}; choose one of {', '.join(_ALL)}{near}")
+    return _ALL[architecture.network]

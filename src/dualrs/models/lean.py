@@ -52,6 +52,12 @@ class ConvNorm(nn.Module):
                 gain, shift = self.steer(code)[:, :, None, None].chunk(2, dim=1)
                 y = torch.addcmul(shift, y, 1 + gain)
             return y
+        factor, offset = self.folded(code)
+        weight = self.conv.weight * factor[:, None, None, None]
+        return F.conv2d(x, weight, offset, self.conv.stride, self.conv.padding)
+
+    def folded(self, code: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Normalisation and steering at one sigma, as a factor and an offset for each channel of the convolution."""
         mean, variance = self.norm.running_mean, self.norm.running_var
         assert mean is not None, "this layer keeps its statistics"
         assert variance is not None, "this layer keeps its statistics"
@@ -60,8 +66,7 @@ class ConvNorm(nn.Module):
         if self.steer is not None:
             gain, shift = self.steer(code)[0].float().chunk(2)
             factor, offset = factor * (1 + gain), offset * (1 + gain) + shift
-        weight = self.conv.weight * factor[:, None, None, None]
-        return F.conv2d(x, weight, offset, self.conv.stride, self.conv.padding)
+        return factor, offset
 
 
 class Block(nn.Module):

@@ -26,7 +26,7 @@ GROUPS = {
         "memory",
     ],
     "Train": ["dual", "label", "assign", "train", "rounds", "recipe"],
-    "Data and models": ["data", "models", "evaluate"],
+    "Data and models": ["data", "models", "evaluate", "quantise"],
     "More": ["verify", "export", "import", "flips", "merge", "status"],
 }
 IMPORTED = """

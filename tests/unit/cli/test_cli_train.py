@@ -72,6 +72,32 @@ def test_denoiser_then_classifier_then_their_accuracy(dualrs, colours):
     assert "certified accuracy" in out
 
 
+def test_quantise_then_certify(dualrs, colours):
+    words = ("--data", "colours.py:train", "--test", "colours.py:test")
+    assert dualrs("train", "classifier", "c.safetensors", "--sigma", "0.5", *QUICK, *RESNET)[0] == 0
+    code, out, err = dualrs("quantise", "c.safetensors", "e.safetensors", *words, "--images", "60", "--sigma", "0.5")
+    assert code == 0, err
+    assert "colours same answer sigma=0.5:" in out
+    assert "wrote e.safetensors" in out
+    code, out, err = dualrs(
+        "certify", "--classifier", "e.safetensors", "--sigma", "0.5", "--data", "colours.py:test",
+        "--inputs", "0:3", "--n", "200", "--alpha", "0.05", "-o", "run.ledger",
+    )  # fmt: skip
+    assert code == 0, err
+    again = ("--classifier", "e.safetensors", "--data", "colours.py:test")
+    code, out, err = dualrs("verify", "run.ledger", "--redraw", "3", *again)
+    assert code == 0, err
+    assert "came out the same" in out
+    for odd, sentence in {
+        ("c.safetensors", "f.safetensors", *words, "--images", "61"): "colours has 60 images; got 61",
+        ("colours.py:grey", "f.safetensors", *words, "--images", "6"): "lean-resnet has a form in eight bits",
+        ("c.safetensors", "f.pt", *words, "--images", "6"): "end in .safetensors",
+        ("c.safetensors", "f.safetensors", *words, "--sigma", "a"): "sigmas are numbers",
+    }.items():
+        code, _, err = dualrs("quantise", *odd)
+        assert (code, sentence in err) == (2, True), err
+
+
 def test_same_command_after_the_end_writes_the_same_weights(dualrs, colours):
     words = ("train", "classifier", "c.safetensors", *QUICK, *RESNET, "--sigma", "0.25")
     dualrs(*words)
