@@ -38,10 +38,14 @@ dualrs certify --model runs/weak/bundle -o results/experts/weak.ledger --all-vot
 # A pool of better experts; the network that this trains is the bundled one. It has the noise of today.
 dualrs train classifier runs/consistent.safetensors --from zoo:cifar10-experts --sigma 0.25,0.5,1.0 --method consistency \
     --epochs 8 --rate 0.001 --weight-decay 0.05 --dtype bfloat16
-dualrs certify --classifier zoo:cifar10-consistent --sigmas 0.25,0.5,1.0 --all-votes --n 500 --seed 0 \
-    --data cifar10:test --inputs 10::40 -o results/experts/pool/consistent.ledger
-dualrs certify --classifier zoo:cifar10-consistent --sigma 0.5 --adaptive --n 10000 --seed 0 --data cifar10:subset \
-    -o results/experts/pool/adaptive/consistent-0.5.ledger
+for sigma in 0.25 0.5 1.0; do
+    dualrs certify --classifier zoo:cifar10-consistent --sigma "$sigma" --adaptive --n 10000 --seed 0 --data cifar10:subset \
+        -o "results/experts/pool/adaptive/consistent-$sigma.ledger"
+done
+results/experts/methods.sh
+# What confidences are chosen by: `dualrs tune results/experts/pool/calibration.ledger --radii 0,0.25,0.5,0.75,1`.
+dualrs certify --classifier zoo:cifar10-consistent-8bit --sigmas 0.25,0.5,1.0 --confidences 0.3,0.4,0.5,0.6,0.7 --all-votes \
+    --n 2000 --seed 0 --data cifar10:test --inputs 10::40 -o results/experts/pool/calibration.ledger
 
 for sigma in 0.25 0.5 1.0; do
     dualrs certify --core zoo:cifar10-classifier --classifier 'zoo:cifar10-denoiser | zoo:cifar10-classifier' --sigma "$sigma" \

@@ -40,8 +40,7 @@ dualrs figure accuracy --methods paper ablations/{off-the-shelf,data-10-percent,
 
 compare experts weak/paper --methods sigma-0.25,sigma-1,paper,fusion
 dualrs figure accuracy --methods sigma-0.25,sigma-1,paper experts/*.ledger -o experts/accuracy.png
-pool=(cascade/training/off-the-shelf.ledger experts/pool/consistent.ledger)
-dualrs compare "${pool[@]}" --methods sigma-0.25,sigma-0.5,sigma-1,cascade --baseline off-the-shelf/cascade -o experts/pool/differences.md
+dualrs compare experts/methods/*.ledger --methods sigma-0.25,sigma-0.5,sigma-1,cascade --baseline gaussian/cascade -o experts/methods/differences.md
 
 baselines/tables.sh
 dualrs figure accuracy cascade/subset/off-the-shelf.ledger attacks/{cascade,sigma-0.5}.attack --methods cascade,sigma-0.5 \
