@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dualrs.storage import Header, Ledger
 
 _WIDTH = 40  # of a bar of all votes
+_BESIDE = 14  # characters of a line that are neither name nor bar: spaces, and a number of votes
 
 
 @spread_out
@@ -150,9 +151,13 @@ def _print_attack(nearest: "Nearest | None", missing: str, names: "Sequence[str]
 def _print_bars(title: str, rows: "Sequence[tuple[str, int]] | None") -> None:
     from rich.console import Console
 
+    from dualrs.report.gallery import shortened
+
     console = Console(highlight=False)
     console.print(f"[bold]{title}[/bold]{'' if rows else ': not asked'}")
     total = sum(count for _, count in rows or ())
-    width = max((len(name) for name, _ in rows or ()), default=0)
+    room = max(console.width - _WIDTH - _BESIDE, 10)
+    width = min(max((len(name) for name, _ in rows or ()), default=0), room)
     for name, count in rows or ():
-        console.print(f"  {name:<{width}} {'█' * round(_WIDTH * count / total)} {count:,}", markup=False)
+        bar = "█" * round(_WIDTH * count / total)
+        console.print(f"  {shortened(name, width):<{width}} {bar} {count:,}", markup=False)

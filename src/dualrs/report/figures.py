@@ -18,7 +18,7 @@ from dualrs.extras import need
 from dualrs.files import whole_file
 from dualrs.report.accuracy import certified_accuracy
 from dualrs.report.diagnostics import SHARES, SPLITS, Ecdf, FixedRadii, confidence_penalty
-from dualrs.report.gallery import Copies, Why, class_name, top_classes
+from dualrs.report.gallery import Copies, Why, class_name, shortened, top_classes
 from dualrs.report.nearest import Nearest
 from dualrs.storage.results import Results
 from dualrs.theory.bounds import Floats
@@ -40,6 +40,7 @@ _GREYS = ("#b0b0b0", "#808080", "#404040")
 _SUFFIXES = (".png", ".svg", ".pdf")
 _UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # the same picture is the same file
 _SIZE = (6.4, 4.0)
+_LABEL = 18  # characters of a class beside its bar
 
 
 def draw_accuracy(methods: Mapping[str, Results], path: Path, title: str = "", *, behind: Collection[str] = ()) -> None:
@@ -169,9 +170,8 @@ def draw_why(
                 axes.set_axis_off()
                 axes.text(0.5, 0.5, "not asked", ha="center", fontsize=7, transform=axes.transAxes)
                 continue
-            labels, shares = list(bars), list(bars.values())
-            axes.barh(range(len(labels)), shares, color=_COLOURS[0])
-            axes.set_yticks(range(len(labels)), labels, fontsize=6)
+            axes.barh(range(len(bars)), [share for _, share in bars], color=_COLOURS[0])
+            axes.set_yticks(range(len(bars)), [shortened(name, _LABEL) for name, _ in bars], fontsize=6)
             axes.set_xlim(0, 1)
             axes.invert_yaxis()
             axes.tick_params(axis="x", labelsize=6)
@@ -212,12 +212,18 @@ def _found(
         yield f"the difference, times {difference[1]}", difference[0]
 
 
-def _bars(why: Why, names: Sequence[str] | None) -> Iterator[dict[str, float]]:
-    """Shares of votes by answer, for the router and for each sigma; empty where it was not sampled."""
+def _bars(why: Why, names: Sequence[str] | None) -> Iterator[list[tuple[str, float]]]:
+    """Answers and their shares of the votes, for the router and for each sigma; empty where it was not sampled.
+
+    Two of them may have one name: ImageNet has two cranes.
+    """
     if (router := why.seen.router) is not None:
-        yield {route: count / router.sum() for route, count in zip(why.scheme.route_names, router, strict=True)}
+        yield [(route, count / router.sum()) for route, count in zip(why.scheme.route_names, router, strict=True)]
     for counts in why.seen.experts:
-        yield {} if counts is None else {n: k / counts.sum() for n, k in top_classes(counts, names, why.scheme.classes)}
+        if counts is None:
+            yield []
+        else:
+            yield [(name, k / counts.sum()) for name, k in top_classes(counts, names, why.scheme.classes)]
 
 
 @contextmanager

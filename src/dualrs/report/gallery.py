@@ -155,6 +155,11 @@ def class_name(number: int, names: Sequence[str] | None) -> str:
     return f"class {number}" if names is None else names[number]
 
 
+def shortened(name: str, width: int) -> str:
+    """A name in so many characters at most, with an ellipsis where it ends early."""
+    return name if len(name) <= width else f"{name[: width - 1].rstrip()}…"
+
+
 def top_classes(
     counts: Counts, names: Sequence[str] | None, classes: int | None = None, shown: int = SHOWN
 ) -> list[tuple[str, int]]:

@@ -74,7 +74,8 @@ class Engine:
 
     def identify(self, first: Pixels) -> dict[Slot, str]:
         """For each stage and sigma a hash of what its network answers to trial copies of this and of fixed images."""
-        return identify(self.machine, self.models, first)
+        self.prepare(first)
+        return identify(self.machine, self.models, self.answers, first)
 
     @property
     def counter(self) -> Callable[[Sequence["Engine"], Work, NoiseSource], None]:

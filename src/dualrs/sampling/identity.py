@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from torch import Tensor
 
 from dualrs.data.images import Pixels
 from dualrs.models.noisy import NoisyModel
@@ -18,29 +19,42 @@ from dualrs.sampling.noise import Int16s
 from dualrs.sampling.work import Slot
 from dualrs.votes import Part, Stream
 
-COPIES = 64  # of each image, for each stage and sigma
+COPIES = 64  # of each image, for each stage and sigma, if the answer to each is one number
+LARGE = 30_000  # pixel values; copies of larger images take so long that there should be few
+RANKS = 8  # answers, the likeliest first, that each of them tells where there are more: so many times fewer say as much
 
 _KEY = 0x6475616C7273  # of the image of random pixels
 
 
-def identify(machine: Machine, models: Mapping[Slot, NoisyModel], first: Pixels) -> dict[Slot, str]:
-    """For each stage and sigma a hash of what its network answers to trial copies of fixed images and of one more.
+def identify(
+    machine: Machine, models: Mapping[Slot, NoisyModel], answers: Mapping[Slot, int], first: Pixels
+) -> dict[Slot, str]:
+    """For each stage and sigma a hash of what its network, of so many ``answers``, says to trial copies.
 
-    Equal for two networks that answer alike, whatever they are called. Logits that are not finite are an answer too:
-    this is no vote.
+    They are copies of fixed images and of one more. Equal for two networks that answer alike, whatever they are called.
+    Logits that are not finite are an answer too: this is no vote.
     """
     found = {}
     for (stage, sigma), model in models.items():
         digest = hashlib.blake2b(digest_size=16)
-        for rows, votes in trial_batches(first, Stream(stage, Part.SELECTION, sigma), machine.batch_size):
+        ranks = RANKS if first.size > LARGE and answers[stage, sigma] > RANKS else 1
+        stream = Stream(stage, Part.SELECTION, sigma)
+        for rows, votes in trial_batches(first, stream, machine.batch_size, COPIES // ranks):
             padding = votes[:1] * (machine.batch_size - len(votes))
             with machine.settled():
                 drawing = VoteRandomness(votes + padding, machine.device)
                 logits = model(machine.images(rows, first.shape), sigma, drawing)[: len(votes)]
-                answers = logits.argmax(dim=1).where(logits.isfinite().all(dim=1), -1)
-            digest.update(answers.cpu().numpy().astype("<i8").tobytes())
+                said = _first(logits, ranks).where(logits.isfinite().all(dim=1, keepdim=True), -1)
+            digest.update(said.cpu().numpy().astype("<i8").tobytes())
         found[stage, sigma] = digest.hexdigest()
     return found
+
+
+def _first(logits: Tensor, ranks: int) -> Tensor:
+    """The answers with the largest logits, the largest first, shape (batch, ranks)."""
+    if ranks == 1:
+        return logits.argmax(dim=1, keepdim=True)
+    return logits.sort(dim=1, descending=True, stable=True).indices[:, :ranks]
 
 
 def trial_images(first: Pixels) -> list[Pixels]:
@@ -54,11 +68,14 @@ def trial_images(first: Pixels) -> list[Pixels]:
     return [(ramp % 256).astype(np.uint8), squares.astype(np.uint8), random, first]
 
 
-def trial_batches(first: Pixels, stream: Stream, batch_size: int) -> Iterator[tuple[Int16s, list[Vote]]]:
-    """Noisy copies in batches of one shape, (batch size, pixels), and what the copies draw from that are no padding."""
+def trial_batches(first: Pixels, stream: Stream, batch_size: int, copies: int) -> Iterator[tuple[Int16s, list[Vote]]]:
+    """Noisy copies, so many of each image, in batches of one shape, (batch size, pixels).
+
+    With each batch comes what those copies in it draw from that are no padding.
+    """
     images = trial_images(first)
-    rows = np.concatenate([noisy_copies(image, stream, COPIES) for image in images])
-    votes = [vote for image in images for vote in trial_votes(image, stream, COPIES)]
+    rows = np.concatenate([noisy_copies(image, stream, copies) for image in images])
+    votes = [vote for image in images for vote in trial_votes(image, stream, copies)]
     for start in range(0, len(rows), batch_size):
         batch = rows[start : start + batch_size]
         padding = np.broadcast_to(batch[:1], (batch_size - len(batch), rows.shape[1]))

@@ -20,7 +20,7 @@ from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.noise import Int16s
 
 BATCH_SIZE = 256
-_VALUES = 5_000_000  # of a batch, on a CPU: 32 images of 224 x 224, or 256 of 80 x 80
+_VALUES = 2_500_000  # of a batch, on a CPU: 16 images of 224 x 224, or 256 of 57 x 57
 
 
 class EngineSettings(TypedDict, total=False):

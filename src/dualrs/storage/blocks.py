@@ -21,10 +21,15 @@ FEW = 256  # answers up to which every count is kept
 class Dense:
     """Every count is a byte.
 
+    `PAGE` is how many bytes a page of a ledger should have for such counts: SQLite gives a row that is larger than a
+    quarter of a page another page of its own, however little is on it.
+
     Of each way to keep the counts of units, with so many different ``answers``: `packed` makes the bytes of a table of
     counts, and `table` the table of bytes; `most` is how many bytes a unit may have, `whole` whether these may be those
     of a unit that has so many at most, and `summed` adds up the units in them, shape (answers,).
     """
+
+    PAGE = 4096
 
     def __init__(self, answers: int) -> None:
         self.answers = answers
@@ -54,6 +59,7 @@ class Dense:
 class Sparse:
     """The counts that are not zero, each with its place in the table."""
 
+    PAGE = 8192  # a thousand votes, nearly each for another answer, are packed into 1,900 bytes
     _ENTRY = np.dtype([("place", "<u4"), ("count", "u1")])
 
     def __init__(self, answers: int) -> None:

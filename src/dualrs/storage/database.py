@@ -69,11 +69,11 @@ class Database:
         return database
 
     @classmethod
-    def founding(cls, path: Path, header_row: Sequence[object]) -> "Database":
-        """Open a ledger for writing; where there is none, found it with this header row."""
+    def founding(cls, path: Path, header_row: Sequence[object], page_size: int) -> "Database":
+        """Open a ledger for writing; where there is none, found it with this header row and pages of so many bytes."""
         exists = path.exists() and not _is_empty(path)
         with cls(path, "rw" if exists else "rwc").or_abandon() as database:
-            database._found(header_row)
+            database._found(header_row, page_size)
         return database
 
     @classmethod
@@ -100,8 +100,9 @@ class Database:
             self.abandon()
             raise
 
-    def _found(self, header_row: Sequence[object]) -> None:
+    def _found(self, header_row: Sequence[object], page_size: int) -> None:
         if self._is_blank():
+            self.execute(f"PRAGMA page_size = {page_size}")
             self.execute("BEGIN EXCLUSIVE")
             if self._is_blank():  # still so, now that nobody else can found it
                 self.execute(f"PRAGMA application_id = {APPLICATION}")

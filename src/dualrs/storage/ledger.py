@@ -64,8 +64,8 @@ class Ledger(Records):
 
     @classmethod
     def _founded(cls, path: Path, header: Header) -> "Ledger":
-        row = Rows(header, header.fingerprint).of_header([], OPEN)
-        with Database.founding(path, row).or_abandon() as database:
+        rows = Rows(header, header.fingerprint)
+        with Database.founding(path, rows.of_header([], OPEN), rows.page_size).or_abandon() as database:
             ledger = cls(database)
             ledger.trust_header()
             if differences := ledger.header.differences(header):

@@ -73,6 +73,11 @@ class Rows:
         self._known = lru_cache(maxsize=4096, typed=True)(self._look_up)
         self._begun = lru_cache(typed=True)(self._begin_seal)
 
+    @property
+    def page_size(self) -> int:
+        """How many bytes a page of the ledger should have."""
+        return max(packing.PAGE for packing in self._packing.values())
+
     def seal(self, table: str, *content: object, raw: bytes = b"") -> str:
         """Digest of a row: of its content as a JSON list, followed by the bytes that JSON cannot hold."""
         digest = self._base.copy()

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from dualrs.cli.why import _print_bars
 from dualrs.report.methods import methods
 from dualrs.storage import Ledger
 
@@ -223,6 +224,13 @@ def test_why_prints_votes_radii_and_limit(dualrs, ledger):
     assert re.search(r"class votes at sigma 0.1, chosen\n +class 0 █+ \d+", out)
     assert re.search(r"certified +0\.\d{4}", out)
     assert re.search(r"label at sigma 0.2 +0\.\d{4}", out)
+
+
+def test_why_keeps_a_bar_on_the_line_of_a_long_name(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _print_bars("votes", [(f"American short-haired terrier, one of kind {kind}", 50_000) for kind in range(2)])
+    bar = "█" * 20
+    assert capsys.readouterr().out.splitlines() == ["votes", *[f"  American short-haired ter… {bar} 50,000"] * 2]
 
 
 def test_why_under_another_rule(dualrs, ledger):

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -177,3 +178,16 @@ def test_why_is_drawn_with_and_without_images_and_experts(tmp_path, images, only
     copies = Copies(image, [image] * 4, [None, image, image, image]) if images else None
     draw_why(why, tmp_path / "why.png", copies)
     assert (tmp_path / "why.png").stat().st_size > 5000
+
+
+def test_classes_of_one_name_have_a_bar_each_and_long_names_are_cut(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("matplotlib").rcParams, "svg.fonttype", "none")
+    with Ledger.open(made(tmp_path / "run.ledger", count=2)) as ledger:
+        why = explain(ledger)[0]
+    counts = np.array([100, 250, 150, 0])
+    seen = why.seen._replace(experts=(counts,) * 3)
+    names = ("crane", "crane", "German short-haired pointer", "owl")
+    draw_why(replace(why, seen=seen), tmp_path / "why.svg", names=names)
+    text = (tmp_path / "why.svg").read_text()
+    assert text.count(">crane<") == 2 * 3
+    assert text.count(">German short-hair…<") == 3

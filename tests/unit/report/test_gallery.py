@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from report_cases import a_header, made
 
-from dualrs.report.gallery import explain, explain_votes, thumbnail, top_classes
+from dualrs.report.gallery import explain, explain_votes, shortened, thumbnail, top_classes
 from dualrs.schemes import Dual, DualVotes, rule
 from dualrs.storage import Ledger
 from dualrs.storage.results import UNLABELLED, Sampled
@@ -115,6 +115,12 @@ def test_top_classes_come_first_and_the_rest_is_summed():
     counts = np.array([1, 50, 2, 30, 3, 4, 0, 10])
     assert top_classes(counts, None, shown=3) == [("class 1", 50), ("class 3", 30), ("class 7", 10), ("others", 10)]
     assert top_classes(np.array([0, 7, 3]), NAMES) == [("dog", 7), ("owl", 3)]
+
+
+def test_names_are_cut_to_a_width():
+    assert shortened("German short-haired pointer", 27) == "German short-haired pointer"
+    assert shortened("German short-haired pointer", 20) == "German short-haired…"
+    assert shortened("owl", 3) == "owl"
 
 
 @pytest.mark.parametrize(("shape", "size"), [((3, 32, 32), (32, 32)), ((1, 8, 8), (8, 8)), ((3, 100, 200), (64, 32))])

@@ -94,6 +94,14 @@ def test_names_are_text_and_never_markup(path):
     assert data_of(text)["runs"][0]["classes"][0] == "</script>"
 
 
+def test_a_header_names_the_first_of_many_classes(tmp_path):
+    names = tuple(f"kind {number}" for number in range(1000))
+    text = text_of(run_of(made(tmp_path / "run.ledger", a_header(classes=1000, class_names=names), count=3)))
+    markup = text[: text.index('id="data"')]
+    assert "kind 9, and 990 more</dd>" in markup
+    assert "kind 10" not in markup
+
+
 def test_the_page_names_nothing_outside_itself(path):
     image = np.zeros((3, 8, 8), dtype=np.uint8)
     text = text_of(run_of(path), pictures=Pictures({"toy/0": image}))

@@ -245,6 +245,13 @@ def test_small_networks_run_on_one_thread(seconds, gain, threads):
 
 
 @pytest.mark.usefixtures("two_threads")
+def test_a_network_that_is_far_from_quick_is_timed_once():
+    module = Slow(0.6, 100)
+    prepared(module, batch_size=4)
+    assert module.had.count(1) == 1
+
+
+@pytest.mark.usefixtures("two_threads")
 def test_threads_that_are_asked_for_are_taken():
     module = Slow(0, 1)
     prepared(module, batch_size=4, threads=1)

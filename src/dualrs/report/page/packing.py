@@ -44,7 +44,8 @@ def pack(ledger: Ledger, ids: Sequence[str]) -> Json:
             found = np.zeros((len(ends), counts.shape[1]), dtype=np.int64)
             kept[stream][place[unit.input_id]] = found
         starts = unit.start + BLOCK * np.arange(len(counts))
-        np.add.at(found, np.searchsorted(ends, starts, side="right"), counts)
+        places, firsts = np.unique(np.searchsorted(ends, starts, side="right"), return_index=True)
+        found[places] += np.add.reduceat(counts, firsts, axis=0, dtype=np.int64)
     if not plan.adaptive and len(steps) > 1 and _weight(kept) > _MOST:
         steps = steps[-1:]
         for stream, rows in kept.items():

@@ -17,6 +17,8 @@ from dualrs.storage.results import Results
 from dualrs.theory.bounds import Floats
 from dualrs.theory.radius import RADII, round_down
 
+_NAMED = 10  # classes of a header that are named
+
 
 def headline(runs: Sequence[Run]) -> str:
     """Accuracy at radii, abstention, ACR and votes of every method; the best certificate of each column marked."""
@@ -77,6 +79,8 @@ def header(run: Run) -> str:
     command, models = fields.pop("command"), fields.pop("models")
     if "tuned" in fields:
         del fields["tuned"]["inputs"]  # a hash for each
+    if len(names := fields.get("class_names", ())) > _NAMED:
+        fields["class_names"] = [*names[:_NAMED], f"and {len(names) - _NAMED:,} more"]
     fields |= {f"network {name}": digest for name, digest in models.items()}
     rows = _definitions((escape(name.replace("_", " ")), escape(_plain(value))) for name, value in fields.items())
     return (

@@ -15,7 +15,7 @@ function card(input) {
   }
   const wrong = claim.prediction >= 0 && run.label[i] !== -2 && run.label[i] !== claim.prediction;
   input.card.answer.className = claim.prediction < 0 ? "faint" : wrong ? "bad" : "";
-  input.card.answer.textContent = claim.prediction < 0 ? "abstains" : named(run, claim.prediction);
+  input.card.answer.textContent = input.card.answer.title = claim.prediction < 0 ? "abstains" : named(run, claim.prediction);
   input.card.radius.textContent = claim.outcome === "certified" ? `${roundDown(claim.radius)} ${claim.sigma ? `at σ ${short(claim.sigma)}` : "without noise"}${look.own.guaranteed ? "" : ", no guarantee"}` : claim.outcome;
   return input.card.node;
 }

@@ -122,5 +122,5 @@ function path(look, i, claim) {
     return make("li", { class: answers ? "here" : later ? "later" : "before" }, strong(`sigma ${short(sigma)} `), `${y}${rival}${passed}: `, make("em", {}, verdict));
   });
   if (backed(run) && formOf(rule)) steps.push(lastStage(look, i, claim));
-  return make("div", { class: "panel" }, make("h3", {}, "The path through the stages"), make("ol", { class: "path small" }, ...steps));
+  return make("div", { class: "panel wide" }, make("h3", {}, "The path through the stages"), make("ol", { class: "path small" }, ...steps));
 }

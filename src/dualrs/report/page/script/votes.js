@@ -30,12 +30,13 @@ class Votes {
   read(rows, inputs, parts, place, reached) {
     const size = Math.max(place(parts - 1), 0) + 1, start = new Int32Array(inputs + 1), answers = [], counts = [];
     for (let i = 0; i < inputs; i++) {
-      const row = rows[i], begin = answers.length;
+      const row = rows[i], known = new Map();
       for (let j = 0; j < row.length; j += parts + 1) {
         const answer = row[j] % this.bins >= reached ? Math.floor(row[j] / this.bins) : this.classes;
-        let at = answers.indexOf(answer, begin);
-        if (at < 0) {
+        let at = known.get(answer);
+        if (at == null) {
           at = answers.length;
+          known.set(answer, at);
           answers.push(answer);
           for (let k = 0; k < size; k++) counts.push(0);
         }

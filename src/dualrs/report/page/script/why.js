@@ -61,10 +61,6 @@ function explained(input) {
     make("div", { class: "grid" },
       seeing(look, input), path(look, i, claim), stepThrough(look, i, claim),
       make("div", { class: "panel" }, make("h3", {}, "Radii"), bars(radii.map(([name, r, kind]) => [name, r, roundDown(r), kind]), longest)),
-      make("div", { class: "panel" }, make("h3", {}, "By method"), bars(methods.map((method) => {
-        const { prediction, radius } = method.claims[i];
-        return [method.name, radius, prediction < 0 ? "abstains" : `${roundDown(radius)} ${named(run, prediction)}${method.guaranteed ? "" : ", no guarantee"}`, prediction === label ? "truth" : ""];
-      }), longest)),
       hearing.router?.stays && routes(settings.rule) ? statedPanel("Router", hearing.router, i, (answer) => candidateName(run.candidates[answer])) : null,
       hearing.router && !hearing.router.stays ? votesPanel(`${run.router_name[0].toUpperCase()}${run.router_name.slice(1)} votes at sigma ${short(hearing.router.sigma)}`,
         run.route_names.map((name, k) => [name, hearing.router.count(i, k), null]), hearing.router.sampled[i]) : null,
@@ -73,6 +69,10 @@ function explained(input) {
         const votes = heardAt(hearing, settings.rule, sigma, settings.sigmas);
         return votesPanel(`Class votes at sigma ${short(sigma)}`, votes.sampled[i] ? topClasses(votes, i) : null, votes.sampled[i], label, sigma === claim.sigma);
       })),
+      make("div", { class: "panel wide" }, make("h3", {}, "By method"), bars(methods.map((method) => {
+        const { prediction, radius } = method.claims[i];
+        return [method.name, radius, prediction < 0 ? "abstains" : `${roundDown(radius)} ${named(run, prediction)}${method.guaranteed ? "" : ", no guarantee"}`, prediction === label ? "truth" : ""];
+      }), longest)),
       ...input.attacks.map(attacked)),
   ];
 }
