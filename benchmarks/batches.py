@@ -27,7 +27,7 @@ def told(network: nn.Module) -> Callable[[Tensor], Tensor]:
 
 def speed(network: Callable[[Tensor], Tensor], noisy: Tensor, size: int) -> float:
     """Images a second."""
-    return len(noisy) / processor_seconds(lambda: [network(batch) for batch in noisy.split(size)])[1]
+    return len(noisy) / processor_seconds(lambda: [network(batch) for batch in torch.split(noisy, size)])[1]
 
 
 def main() -> None:
