@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from made import DOCUMENTS, ROOT, blocks
 
@@ -51,7 +50,6 @@ ROUTERS = (
     *("hard-labels", "no-consistency", "lambda-10", "weak-gate", "off-the-shelf", "data-10-percent", "votes-8"),
     *("small-router", "sigmas-0.25-0.5", "sigmas-0.25-1", "sigmas-0.5-1"),
 )
-SEEDS = ("sigma-0.25", "sigma-0.5", "sigma-1", "multiscale", "paper", "fusion")
 
 
 def shown(folder, heading):
@@ -62,11 +60,9 @@ def shown(folder, heading):
     return [[float(cell) for cell in row if cell] for row in cells]
 
 
-def accuracy(derived, radii, ids=None):
-    """Certified accuracy in % as tables show it, on some of the inputs."""
-    found = certified(derived.results, radii)
-    kept = np.isin(derived.results.ids, derived.results.ids if ids is None else ids)
-    return [round(100 * share, 1) for share in found[:, kept].mean(axis=1)]
+def accuracy(derived, radii):
+    """Certified accuracy in % as tables show it."""
+    return [round(100 * share, 1) for share in certified(derived.results, radii).mean(axis=1)]
 
 
 def test_routers_have_what_the_table_of_ablations_shows():
@@ -78,20 +74,6 @@ def test_routers_have_what_the_table_of_ablations_shows():
             best = Ecdf.of(fixed_radii(ledger).regret).up_to(0.0)
             held = Ecdf.of(slack(derive(ledger, "paper")[1])).below(0.0)
         assert row == [*made, *(round(100 * share, 1) for share in (best, held))][: len(row)], name
-
-
-def test_both_seeds_have_what_their_table_shows():
-    rows = shown("headline", "## Second seed")
-    with Ledger.open(RESULTS / "headline" / "tuned.ledger") as zero:
-        first = methods(zero, list(SEEDS))
-    with Ledger.open(RESULTS / "headline" / "seed-1" / "tuned.ledger") as one:
-        second = methods(one, list(SEEDS))
-    made = [
-        [seed, *accuracy(found[name], RADII, second[name].results.ids)]
-        for name in SEEDS
-        for seed, found in enumerate((first, second))
-    ]
-    assert rows == made
 
 
 def test_ledgers_name_no_place_of_a_machine():

@@ -42,7 +42,7 @@ def board(
     RUN.card.toml beside RUN.ledger. A ledger that does not verify gets a row without numbers, and the command exits
     with code 1.
 
-    Example: `dualrs board results/headline/*.ledger -o board.html`
+    Example: `dualrs board results/baselines/*.ledger -o board.html`
 
     Example: `dualrs board --template > runs/mine.card.toml`
     """

@@ -38,7 +38,7 @@ def panel(
     common votes once. Every model gets all votes, as with `dualrs certify --all-votes`, and each ledger is the one that
     this command would have written for its model alone. Stop it at any time; run the same command again to resume.
 
-    Example: `dualrs panel results/headline/tuned.toml results/headline/off-the-shelf.toml -o runs --inputs ::2`
+    Example: `dualrs panel results/experts/weak.toml results/experts/strong.toml -o runs --inputs ::2`
     """
     from dualrs.config import load_recipe
     from dualrs.data.subsets import parse_inputs
