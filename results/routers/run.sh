@@ -22,8 +22,6 @@ for sigma in 1.0 0.5; do
     if [ ! -f "$here/networks/regret-$sigma.safetensors" ]; then dualrs quantise "runs/routers/regret-$sigma.safetensors" "$here/networks/regret-$sigma.safetensors"; fi
 done
 
-for name in paper regret-1.0; do
-    dualrs panel "$here/$name.toml" -o $here --inputs 10::40 --reuse results/experts/pool/calibration.ledger
-done
+dualrs panel $here/regret-1.0.toml -o $here --inputs 10::40 --reuse results/experts/pool/calibration.ledger
 dualrs certify --classifier $here/gate.py:gated --sigmas 0.25,0.5,1.0 --confidences 0.15 --rule cascade-0.15,0.15 --all-votes --n 2000 \
     --seed 0 --data cifar10:test --inputs 10::40 -o $here/gated.ledger
