@@ -43,7 +43,7 @@ results/thousand/rounds.sh
 dualrs panel results/experts/weak.toml -o results/experts --reuse results/cascade/subset/off-the-shelf.ledger
 dualrs panel results/experts/strong.toml -o results/experts
 dualrs panel results/thousand/first.toml -o results/thousand --inputs 5::10
-dualrs panel results/thousand/tuned.toml -o results/thousand --inputs 5::20
+dualrs panel results/thousand/tuned.toml -o results/thousand/rounds --inputs 5::20
 dualrs panel results/thousand/first.toml -o results/thousand/seed-1 --inputs 5::40 --seed 1
 
 for sigma in 0.25 0.5 1.0; do

@@ -1,4 +1,4 @@
-"""Losses for routers that serve a rule, in place of the paper's: `dualrs train router --loss results/routers/losses.py:NAME`.
+"""Losses for routers that serve a rule, in place of the paper's: `train router --loss results/routers/losses.py:NAME`.
 
 Enters: logits on noisy copies, (copies, images, sigmas), and the radius of the true class at each sigma, (images,
 sigmas). Leaves: a loss for each image.

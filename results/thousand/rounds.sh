@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The paper's rounds on the consistent experts: assign sigmas by the first router (results/routers/run.sh trains it),
 # fine-tune, label again, train a second router. Stop it at any time: it goes on where it was. One thread, so that the
-# weights come out to the bit; those in networks/ are these, in eight bits. An hour of a busy core.
+# weights come out to the bit; the routers in networks/ are these, in eight bits. An hour of a busy core.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS=1
