@@ -16,7 +16,7 @@ from dualrs.data.dataset import Dataset
 from dualrs.data.images import LEVELS
 from dualrs.errors import BadSetting
 from dualrs.models.card import Architecture, Card
-from dualrs.models.eight_bits import EightBitResNet, eight_bits
+from dualrs.models.eight_bits import eight_bits
 from dualrs.models.noisy import class_names
 from dualrs.models.weights import save_weights
 from dualrs.training.noise import OneOf, add_noise
@@ -47,6 +47,8 @@ class Sampled:
 
 def quantise(network: nn.Module, name: str, train: Sampled, test: Sampled, out: Path, *, recipe: str) -> Card:
     """Write the eight-bit form of a network to ``out``, with a card that tells how often the two answer alike."""
+    if out.exists():
+        raise BadSetting(f"{out} is there already; give another name, or delete it and its card")
     began = time.perf_counter()
     told = getattr(network, "code", None) is not None
     batches = list(train)
@@ -56,7 +58,7 @@ def quantise(network: nn.Module, name: str, train: Sampled, test: Sampled, out: 
     sigmas, sigma_e = getattr(network, "routes", None) or ((), None)
     card = Card(
         what=f"{name} in eight bits, for CPUs; under sigma {', '.join(f'{s:g}' for s in train.sigmas)}",
-        architecture=_architecture(made),
+        architecture=Architecture(network="eight-bit-resnet", arguments=made.arguments),
         data=train.dataset.name,
         recipe=recipe,
         seed=train.seed,
@@ -77,7 +79,3 @@ def _alike(network: nn.Module, made: nn.Module, test: Sampled) -> Iterator[tuple
     for sigma, noisy in test:
         answers = [one(noisy, sigma).argmax(dim=1) for one in (network, made)]
         yield sigma, float((answers[0] == answers[1]).float().mean())
-
-
-def _architecture(made: EightBitResNet) -> Architecture:
-    return Architecture(network="eight-bit-resnet", arguments=made.arguments)

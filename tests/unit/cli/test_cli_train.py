@@ -92,6 +92,7 @@ def test_quantise_then_certify(dualrs, colours):
         ("c.safetensors", "f.safetensors", *words, "--images", "61"): "colours has 60 images; got 61",
         ("colours.py:grey", "f.safetensors", *words, "--images", "6"): "lean-resnet has a form in eight bits",
         ("c.safetensors", "f.pt", *words, "--images", "6"): "end in .safetensors",
+        ("c.safetensors", "e.safetensors", *words, "--images", "6"): "e.safetensors is there already",
         ("c.safetensors", "f.safetensors", *words, "--sigma", "a"): "sigmas are numbers",
     }.items():
         code, _, err = dualrs("quantise", *odd)
