@@ -67,9 +67,10 @@ def left_standing(ledger: Ledger, path: Path, found: Attacks, inputs: Container[
     """
     name = found.settings["method"]
     certified = methods(ledger, [name])[name].at(inputs)
-    results = certified.results
-    rows = {row.id: row for row in found if row.id in set(results.ids.tolist())}
-    left = [i for i, radius in zip(results.ids.tolist(), results.radius, strict=True) if radius > 0 and i not in rows]
+    results, ids = certified.results, certified.results.ids.tolist()
+    chosen = set(ids)
+    rows = {row.id: row for row in found if row.id in chosen}
+    left = [i for i, radius in zip(ids, results.radius, strict=True) if radius > 0 and i not in rows]
     nearby = sum(not row.searched for row in rows.values())
     if left or nearby:
         tried = f"it did not search beyond the radii of {nearby} inputs"
@@ -78,10 +79,7 @@ def left_standing(ledger: Ledger, path: Path, found: Attacks, inputs: Container[
             f"{path} does not tell how far the inputs of {ledger.path} stand: {what}; run the attack on all, or look "
             "at those alone that it was run on (--inputs)"
         )
-    reach = [
-        0.0 if i not in rows else row.searched if (row := rows[i]).upper is None else row.upper
-        for i in results.ids.tolist()
-    ]
+    reach = [0.0 if i not in rows else row.searched if (row := rows[i]).upper is None else row.upper for i in ids]
     return Derived(
         f"{name} attacked",
         f"{certified.title}, not broken by attack",
