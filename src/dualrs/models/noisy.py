@@ -191,6 +191,9 @@ def takes_randomness(module: nn.Module) -> bool:
 
 def _has_parameter(module: nn.Module, name: str) -> bool:
     inner = getattr(module, "_orig_mod", module)  # torch.compile hides the signature
+    if isinstance(inner, torch.jit.ScriptModule):  # has none, but a schema
+        schema: Any = inner.forward.schema  # type: ignore[attr-defined]
+        return any(argument.name == name for argument in schema.arguments)
     return name in inspect.signature(inner.forward).parameters
 
 

@@ -209,3 +209,20 @@ def test_state_that_is_not_a_tensor_counts_too():
 
     first, second = (NoisyModel("classifier", Extra({"scale": s}).eval()).fingerprint for s in (1, 2))
     assert first != second
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_networks_of_torchscript_are_asked_by_their_schema():
+    class Told(nn.Module):
+        def forward(self, x, sigma: float):
+            return sigma * x.flatten(1)[:, :3]
+
+    told, plain = (torch.jit.script(network.eval()) for network in (Told(), linear()))
+    assert NoisyModel("told", told).takes_sigma
+    assert not NoisyModel("plain", plain).takes_sigma
+    assert not NoisyModel("plain", plain).takes_randomness
+    assert NoisyModel("told", told)(BATCH, 0.5).tolist() == Told()(BATCH, 0.5).tolist()
+    answer = Smoothed(plain, 0.5).certify(np.full((1, 4, 4), 9, dtype=np.uint8), n=200, n0=50, alpha=0.01, seed=1)
+    assert answer == Smoothed(linear(), 0.5).certify(
+        np.full((1, 4, 4), 9, dtype=np.uint8), n=200, n0=50, alpha=0.01, seed=1
+    )
