@@ -251,8 +251,8 @@ class EngineOptions:
     batch_size: Annotated[
         int | None,
         _engine(
-            help="Shape of every batch, part of the run; 256 by default, less for large images on a CPU or if memory "
-            "asks for it."
+            help="Shape of every batch, part of the run; 256 by default, on a CPU less where the networks' layers are "
+            "wide, and less if memory asks for it."
         ),
     ] = None
     device: Annotated[str | None, _engine(help=DEVICE)] = None

@@ -36,7 +36,8 @@ def panel(
 
     Noisy copies are drawn and denoised once for all models that vote on them, and a network that several models have in
     common votes once. Every model gets all votes, as with `dualrs certify --all-votes`, and each ledger is the one that
-    this command would have written for its model alone. Stop it at any time; run the same command again to resume.
+    this command would have written for its model alone, at the smallest of their batch sizes. Stop it at any time; run
+    the same command again to resume.
 
     Example: `dualrs panel results/experts/weak.toml results/experts/strong.toml -o runs --inputs ::2`
     """

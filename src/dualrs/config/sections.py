@@ -148,7 +148,7 @@ class CertifySection(Section):
 class EngineSection(Section):
     """How the networks are run."""
 
-    batch_size: int = Field(default=256, ge=1)
+    batch_size: int | None = Field(default=None, ge=1)
     device: str | None = None
     dtype: str = "float32"
     compile: bool = False

@@ -11,7 +11,16 @@ from dualrs.certificates import Rule
 from dualrs.data.dataset import Dataset
 from dualrs.errors import BadSetting
 from dualrs.jobs.model import Model
-from dualrs.jobs.opening import Asked, earlier_header, header_of, name_inputs, numbered_for, settled_seed, wanted_inputs
+from dualrs.jobs.opening import (
+    Asked,
+    earlier_header,
+    header_of,
+    level_batches,
+    name_inputs,
+    numbered_for,
+    settled_seed,
+    wanted_inputs,
+)
 from dualrs.jobs.recount import demand_same, noise_of
 from dualrs.jobs.reuse import earlier_looks, reusable, taken_over
 from dualrs.policy import Target
@@ -109,6 +118,7 @@ def certify_together(
         seed = settled_seed(seed, earlier)
         headers, streams = [], []
         numbered = [numbered_for(one.model, dataset) for one in certifications]
+        level_batches([one.model for one in certifications], earlier, dataset, indices)
         for one, before, data in zip(certifications, earlier, numbered, strict=True):
             votes = ALL if all_votes and len(one.model.models) > 1 else NEEDED
             name = "" if one.rule is None else one.rule.name

@@ -103,6 +103,25 @@ def header_of(model: Model, dataset: Dataset, asked: Asked, earlier: Header | No
     )
 
 
+def level_batches(
+    models: Sequence[Model], earlier: Sequence[Header | None], dataset: Dataset, indices: Sequence[int]
+) -> None:
+    """Have models that vote together do so in batches of one shape, those of them that were not asked for another.
+
+    That is the shape of a run that is gone on with. If all are new, it is the smallest of those that suit one of them.
+    """
+    if len(models) < 2:
+        return
+    begun = {header.batch_size for header in earlier if header is not None}
+    if not begun:
+        for model in models:
+            _preflight(model, dataset, indices)
+    size = min(begun or {model.engine.batch_size for model in models})
+    for model in models:
+        if model.engine.asked_size is None and (begun or model.engine.batch_size != size):
+            model.engine.keep_shape(size)
+
+
 def numbered_for(model: Model, dataset: Dataset) -> Dataset:
     """The dataset with its labels numbered as the networks of a model number their classes."""
     return numbered_as(dataset, names_of_model(model))

@@ -22,10 +22,10 @@ from dualrs.votes import Stage, Stream
 class Engine:
     """Runs networks on noisy copies of images, for their answers to be counted.
 
-    ``models`` maps (stage, sigma) to the network that votes there. ``batch_size`` is halved at first use until the
-    networks fit into memory, and is the shape of every batch from then on. With ``share``, an expert at the router's
-    sigma votes on the router's own noisy copies, which are then drawn and denoised once for both. With ``compile``,
-    torch compiles the networks in place.
+    ``models`` maps (stage, sigma) to the network that votes there. ``batch_size`` is settled at first use: the networks
+    have to fit into memory, and by default into the cache of a CPU. It is the shape of every batch from then on. With
+    ``share``, an expert at the router's sigma votes on the router's own noisy copies, which are then drawn and denoised
+    once for both. With ``compile``, torch compiles the networks in place.
     """
 
     def __init__(
@@ -44,6 +44,11 @@ class Engine:
         return self.machine.batch_size
 
     @property
+    def asked_size(self) -> int | None:
+        """The batch size that was asked for, if any."""
+        return self.machine.asked_size
+
+    @property
     def compile(self) -> bool:
         """Whether torch compiles the networks."""
         return self.machine.compile
@@ -57,9 +62,9 @@ class Engine:
         """The stream whose noise a stream votes on: its own or, where they share, the router's."""
         return replace(stream, stage=Stage.ROUTER) if stream.sigma == self._shared else stream
 
-    def keep_shape(self, batch_size: int, *, fixed: bool = True) -> None:
-        """Take the batch size of a run that was begun earlier; it must fit, unless it is not ``fixed``."""
-        self.machine.batch_size, self.machine.fixed = batch_size, fixed
+    def keep_shape(self, batch_size: int) -> None:
+        """Take the batch size of others, or of a run that was begun earlier; it must fit."""
+        self.machine.batch_size, self.machine.fixed = batch_size, True
         self.answers = {}
 
     def keep_noise(self, noise: str) -> None:

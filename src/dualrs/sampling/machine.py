@@ -19,14 +19,15 @@ from dualrs.models.hardware import autocast, check_dtype, is_out_of_memory, open
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.noise import Int16s
 
-BATCH_SIZE = 256
-_VALUES = 2_500_000  # of a batch, on a CPU: 16 images of 224 x 224, or 256 of 57 x 57
+BATCH_SIZE = 256  # by default, and at most
+_CACHE = 4 << 20  # bytes that a layer may leave of a batch, for each thread of a CPU
+_LEAST = 4
 
 
 class EngineSettings(TypedDict, total=False):
     """How networks are run: see `Machine`."""
 
-    batch_size: int
+    batch_size: int | None
     device: str | torch.device | None
     dtype: str
     compile: bool
@@ -37,26 +38,27 @@ class Machine:
     """Runs networks on one device, in one number format, on batches of one shape.
 
     The networks are moved there; with ``compile``, torch compiles them in place. ``batch_size`` may shrink until they
-    fit, unless it is ``fixed``; the default does so for large images on a CPU too. ``threads`` are those of the
-    processor that torch may use: by default as many as it does, or one for networks so small that more would wait for
-    one another.
+    fit, unless it is ``fixed``; without one there is a default, on a CPU one that suits the networks. ``threads`` are
+    those of the processor that torch may use: by default as many as it does, or one for networks so small that more
+    would wait for one another.
     """
 
     def __init__(
         self,
         models: Collection[NoisyModel],
         *,
-        batch_size: int = BATCH_SIZE,
+        batch_size: int | None = None,
         device: str | torch.device | None = None,
         dtype: str = "float32",
         compile: bool = False,
         threads: int | None = None,
     ) -> None:
-        for name, value in (("batch size", batch_size), ("number of threads", 1 if threads is None else threads)):
-            if value < 1:
+        for name, value in (("batch size", batch_size), ("number of threads", threads)):
+            if value is not None and value < 1:
                 raise BadSetting(f"the {name} must be at least 1, got {value}")
         self.threads, self.noise_threads = threads, threads or torch.get_num_threads()
-        self.batch_size, self.fixed = batch_size, False
+        self.batch_size, self.fixed = batch_size or BATCH_SIZE, False
+        self.asked_size = batch_size
         self.dtype = check_dtype(dtype)
         self.device = _choose_device(device, models)
         self.compile = compile
@@ -66,15 +68,15 @@ class Machine:
             if compile:
                 compile_parts(module)
 
-    def suit(self, pixels: int) -> None:
-        """Halve the default batch size for images of so many pixel values, where they are large.
+    @property
+    def suits_networks(self) -> bool:
+        """Whether the batch size is free to suit the networks: a CPU's, unless somebody asked for one."""
+        return self.device.type == "cpu" and self.asked_size is None and not self.fixed
 
-        A CPU gains nothing by more of them at a time. Yet networks are tried on whole batches, and the last batch is
-        filled up: with 256 photographs a run would take many minutes, and gigabytes, before its first vote.
-        """
-        if self.device.type == "cpu" and self.batch_size == BATCH_SIZE and not self.fixed:
-            while self.batch_size > 1 and self.batch_size * pixels > _VALUES:
-                self.batch_size //= 2
+    def suit(self, widest: int) -> None:
+        """Halve the batch size until what a layer leaves of a batch, so many bytes an image, stays in the cache."""
+        while self.batch_size > _LEAST and self.batch_size * widest > _CACHE * self.noise_threads:
+            self.batch_size //= 2
 
     def images(self, rows: Int16s, shape: tuple[int, ...]) -> Tensor:
         """Integer pixels plus noise, (batch, pixels), as float images in [0, 1] units on the device."""

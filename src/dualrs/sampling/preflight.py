@@ -7,6 +7,7 @@ that fits all of them.
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 import torch
@@ -20,6 +21,7 @@ from dualrs.models.noisy import NoisyModel, answering
 from dualrs.sampling.auxiliary import Vote, VoteRandomness
 from dualrs.sampling.batches import noisy_copies, trial_votes
 from dualrs.sampling.machine import Machine, on_threads
+from dualrs.sampling.widest import Widest
 from dualrs.sampling.work import Slot
 from dualrs.votes import Part, Stage, Stream
 
@@ -29,12 +31,14 @@ _QUICK = 0.005  # seconds of a batch
 _TRIALS = 3  # of which the quickest counts
 _HOPELESS = 0.5  # seconds of a trial that make others needless: no busy machine slows a quick network so much
 _GAIN = 1.5  # that several threads must bring
+_FEW = 3  # images
 _CONTRAST = 4  # of negatives: so strong that the largest number of a batch, too, is another one
 
 
 def preflight(machine: Machine, models: Mapping[Slot, NoisyModel], pixels: Pixels) -> dict[Slot, int]:
     """The number of answers of each network; the machine's batch size is halved until all of them fit."""
-    machine.suit(pixels.size)
+    if machine.suits_networks:
+        machine.suit(max(_widest(machine, model, slot, pixels) for slot, model in models.items()))
     keys = {slot: model.key(slot[1]) for slot, model in models.items()}
     seen = {}
     for slot, model in models.items():
@@ -70,6 +74,18 @@ def _one_thread_will_do(machine: Machine, model: NoisyModel, sigma: float, stage
                 return False
             alone = min(alone, *(seconds() for _ in range(1, _TRIALS)))
         return alone < _QUICK and alone < _GAIN * min(seconds() for _ in range(_TRIALS))
+
+
+def _widest(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> int:
+    """Bytes an image of the largest tensor that a network makes of a few; if it cannot, `_fit` will say why."""
+    stage, sigma = slot
+    stream = Stream(stage, Part.SELECTION, sigma)
+    noisy = machine.images(noisy_copies(pixels, stream, _FEW), pixels.shape)
+    votes = trial_votes(pixels, stream, _FEW)
+    widest = Widest(_FEW)
+    with suppress(Exception), machine.inference(), torch.compiler.set_stance("force_eager"), widest:
+        model(noisy, sigma, VoteRandomness(votes, noisy.device))
+    return max(widest.bytes, noisy[0].numel() * noisy.element_size())
 
 
 def _fit(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> int:

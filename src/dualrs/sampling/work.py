@@ -64,6 +64,10 @@ class Counting(Protocol):
         """The shape of every batch; settled once the networks were tried."""
 
     @property
+    def asked_size(self) -> int | None:
+        """The batch size that was asked for; None for one that suits the networks."""
+
+    @property
     def dtype(self) -> str:
         """The number format of the networks."""
 
@@ -80,7 +84,7 @@ class Counting(Protocol):
         """The name of the noise: its algorithm, and whether the stages share it."""
 
     def keep_shape(self, batch_size: int) -> None:
-        """Take the batch size of a run that was begun earlier; it must fit."""
+        """Take the batch size of others, or of a run that was begun earlier; it must fit."""
 
     def keep_noise(self, noise: str) -> None:
         """Share no copies if a run that was begun earlier does not."""

@@ -25,7 +25,8 @@ class Executor:
         self._workers, self._engine = workers, engine
         self.number = number
         self.models = engine.models  # as the driver has them
-        self.batch_size, self.dtype, self.compile = engine.batch_size, engine.dtype, engine.compile
+        self.batch_size, self.asked_size = engine.batch_size, engine.asked_size
+        self.dtype, self.compile = engine.dtype, engine.compile
         self.answers: dict[Slot, int] = {}
         self.keep = False  # the batch size, whatever fits
         self.image: Pixels | None = None  # that the networks are tried on
@@ -42,7 +43,7 @@ class Executor:
         return self._engine.noise
 
     def keep_shape(self, batch_size: int) -> None:
-        """Take the batch size of a run that was begun earlier; it must fit on every worker."""
+        """Take the batch size of others, or of a run that was begun earlier; it must fit on every worker."""
         self.batch_size, self.keep, self.answers = batch_size, True, {}
 
     def keep_noise(self, noise: str) -> None:
@@ -60,7 +61,7 @@ class Executor:
     def settings(self) -> Settings:
         """How a worker is to try the networks."""
         assert self.image is not None, "an image comes before the first worker"
-        return Settings(self.number, self.batch_size, self.keep, self.noise, self.image)
+        return Settings(self.number, self.batch_size if self.keep else None, self.noise, self.image)
 
     def settle(self, reports: Sequence[Ready]) -> None:
         """Take over what the first workers found out."""

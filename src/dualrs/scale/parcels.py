@@ -71,16 +71,16 @@ class Counted(NamedTuple):
 class Format(NamedTuple):
     """How a worker runs the networks of one model."""
 
+    batch_size: int | None
     dtype: str
     compile: bool
 
 
 class Settings(NamedTuple):
-    """How the networks of one model are to be tried; with ``keep``, at this very batch size, which must fit."""
+    """How the networks of one model are to be tried; with a ``batch_size``, at this very one, which must fit."""
 
     number: int
-    batch_size: int
-    keep: bool
+    batch_size: int | None
     noise: str
     image: Pixels
 

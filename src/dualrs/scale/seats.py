@@ -154,7 +154,7 @@ class Seats:
         new = seat.actor is None
         if new:
             threads = None if self._share.gpus else self._share.cpus
-            formats = [Format(e.dtype, e.compile) for e in self._executors]
+            formats = [Format(e.asked_size, e.dtype, e.compile) for e in self._executors]
             seat.actor = self._voter.remote(self._networks, formats, self._share.device, threads)
         seat.ready = False
         seat.trying = [e for e in self._executors if e is executor or e in seat.trying or (new and e.answers)]

@@ -62,14 +62,15 @@ class Voter:
             networks = unpack_networks(self._packed)
             self._packed = b""
             self._engines = [
-                Engine(models, device=self._device, dtype=wanted.dtype, compile=wanted.compile)
+                Engine(models, device=self._device, **wanted._asdict())
                 for models, wanted in zip(networks, self._formats, strict=True)
             ]
         return [self._try(settings) for settings in wanted]
 
     def _try(self, wanted: Settings) -> Ready:
         engine = self._engines[wanted.number]
-        engine.keep_shape(wanted.batch_size, fixed=wanted.keep)
+        if wanted.batch_size is not None:
+            engine.keep_shape(wanted.batch_size)
         engine.keep_noise(wanted.noise)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

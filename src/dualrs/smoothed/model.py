@@ -72,11 +72,11 @@ class _Question:
 class SmoothedModel:
     """Networks at their sigmas, an engine that counts their votes, and the kind of run that they make.
 
-    ``batch_size`` is the fixed shape of every batch (smaller if memory asks for it), ``device`` where the networks
-    run (by default where they are), ``dtype`` the precision: "float32", "bfloat16" or "float16". ``compile`` has torch
-    compile the networks, in place; where it cannot, they run as they are. With ``share``, an expert at the router's
-    sigma votes on the router's noisy copies, which are then drawn and denoised once for both; either way the guarantee
-    is the same.
+    ``batch_size`` is the fixed shape of every batch (by default what suits the networks; smaller if memory asks for
+    it), ``device`` where the networks run (by default where they are), ``dtype`` the precision: "float32", "bfloat16"
+    or "float16". ``compile`` has torch compile the networks, in place; where it cannot, they run as they are. With
+    ``share``, an expert at the router's sigma votes on the router's noisy copies, which are then drawn and denoised
+    once for both; either way the guarantee is the same.
     """
 
     def __init__(

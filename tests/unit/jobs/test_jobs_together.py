@@ -85,6 +85,45 @@ def test_another_batch_size_cannot_vote_beside(tmp_path):
         together(tmp_path / "x", dual(), dual(batch_size=50), **ALL)
 
 
+class Wide(nn.Module):
+    """A network that makes so much of an image on its way that a CPU takes small batches of it."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+        self.eval()
+
+    def forward(self, noisy):
+        padding = noisy.flatten(1)[:, :1].repeat(1, 1 << 16).sum(dim=1, keepdim=True)
+        return self.network(noisy) + 0 * padding
+
+
+def free(router):
+    """A model whose batches suit its networks."""
+    return DualSmoothed(router, deep(seed=7), SIGMAS, SIGMA_E, threads=1)
+
+
+def batch_sizes(paths):
+    for path in paths:
+        with Ledger.open(path) as ledger:
+            yield ledger.header.batch_size
+
+
+def test_networks_that_want_other_batches_vote_together_in_the_smallest(tmp_path):
+    paths = together(tmp_path / "both", free(deep(seed=6)), free(Wide(deep(seed=8))), **ALL)
+    assert list(batch_sizes(paths)) == [16, 16]
+    assert rows(paths[1]) == rows(run(tmp_path / "1", free(Wide(deep(seed=8))), **ALL))
+    alone = run(tmp_path / "0", free(deep(seed=6)), **ALL)
+    assert list(batch_sizes([alone])) == [256]
+
+
+def test_newcomers_take_the_batches_of_a_run_that_was_begun(tmp_path):
+    (tmp_path / "both").mkdir()
+    run(tmp_path / "both" / "0.ledger", free(deep(seed=6)), indices=range(5), **ALL)
+    paths = together(tmp_path / "both", free(deep(seed=6)), free(Wide(deep(seed=8))), **ALL)
+    assert list(batch_sizes(paths)) == [256, 256]
+
+
 # Votes taken over
 
 

@@ -83,17 +83,51 @@ class Mean(nn.Module):
         return torch.stack([x.mean(dim=(1, 2, 3)), 1 - x.mean(dim=(1, 2, 3))], dim=1)
 
 
-@pytest.mark.parametrize(("side", "size"), [(32, 256), (57, 256), (58, 128), (224, 16)])
+@pytest.mark.parametrize(("side", "size"), [(32, 256), (37, 128), (64, 64), (224, 4), (1024, 4)])
 def test_default_batch_is_smaller_for_large_images_on_a_cpu(side, size):
     """Networks are tried on whole batches: of 256 photographs these would take minutes and gigabytes."""
-    made = Engine({ONE: NoisyModel("classifier", Mean().eval())})
+    made = Engine({ONE: NoisyModel("classifier", Mean().eval())}, threads=1)
     made.prepare(np.zeros((3, side, side), dtype=np.uint8))
     assert made.batch_size == size
 
 
-@pytest.mark.parametrize("given", [64, 48])
+class Wide(nn.Module):
+    """Makes so many values of every image on its way, in one tensor of several that one call of torch returns."""
+
+    def __init__(self, values):
+        super().__init__()
+        self.values = values
+        self.eval()
+
+    def forward(self, x):
+        halves = x.flatten(1)[:, :1].repeat(1, 2 * self.values).chunk(2, dim=1)
+        return torch.stack([half.sum(dim=1) for half in halves], dim=1)
+
+
+@pytest.mark.parametrize(
+    ("values", "threads", "size"), [(2048, 1, 256), (8192, 1, 64), (8192, 2, 128), (8192, 16, 256)]
+)
+def test_what_the_widest_layer_leaves_of_a_batch_stays_in_the_cache(values, threads, size):
+    """In 4 MB for each thread; the tensor before it is chunked has twice as many values, of 4 bytes each."""
+    made = Engine(
+        {(Stage.CLASS, 0.1): NoisyModel("narrow", Mean().eval()), ONE: NoisyModel("wide", Wide(values))},
+        threads=threads,
+    )
+    made.prepare(np.zeros((3, 8, 8), dtype=np.uint8))
+    assert made.batch_size == size
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::dualrs.errors.NotCompiled")
+def test_compiled_networks_are_measured_as_they_are():
+    made = Engine({ONE: NoisyModel("wide", Wide(8192))}, threads=1, compile=True)
+    made.prepare(np.zeros((3, 8, 8), dtype=np.uint8))
+    assert made.batch_size == 64
+
+
+@pytest.mark.parametrize("given", [256, 64, 48])
 def test_batch_size_that_was_asked_for_stays_for_large_images(given):
     made = Engine({ONE: NoisyModel("classifier", Mean().eval())}, batch_size=given)
+    assert made.asked_size == given
     made.prepare(np.zeros((3, 224, 224), dtype=np.uint8))
     assert made.batch_size == given
 
