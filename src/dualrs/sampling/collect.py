@@ -4,8 +4,8 @@ Enters: inputs, a policy, a plan. Leaves: finished tallies, handed over one inpu
 Votes that the store already has are not asked for again: that is all there is to resuming.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -14,7 +14,7 @@ from dualrs.data.images import Pixels
 from dualrs.errors import BadImage
 from dualrs.sampling.noise import NoiseSource
 from dualrs.sampling.work import Counting, Request
-from dualrs.votes import Counts, Policy, SamplingPlan, Tally, Unit, Wanted
+from dualrs.votes import Counts, Part, Policy, SamplingPlan, Stream, Tally, Unit, Wanted
 
 
 class Input(NamedTuple):
@@ -141,7 +141,7 @@ class _Collection:
         return self._images[input_id]
 
     def deliver(self, request: Request, counts: Counts, seconds: float) -> Sequence[Request]:
-        unit, number = request
+        unit, number = request.unit, request.member
         member, flight = self.members[number], self._open[unit.input_id, number]
         flight.tally.add(unit, counts)
         flight.outstanding -= 1
@@ -162,7 +162,8 @@ class _Collection:
         member, flight = self.members[number], self._open[input_id, number]
         for streams in flight.wanted:
             units = (u for stream, upto in streams.items() for u in member.plan.units(input_id, stream, upto))
-            requests = [Request(unit, number) for unit in units if not self._has(member, flight, unit)]
+            missing = [unit for unit in units if not self._has(member, flight, unit)]
+            requests = [Request(unit, number, _following(unit, streams, member.plan)) for unit in missing]
             if requests:
                 flight.outstanding = len(requests)
                 return requests
@@ -184,6 +185,16 @@ class _Collection:
     def _work(self, flight: _Open, part: float) -> None:
         flight.work += part
         self.progress.work += part
+
+
+def _following(unit: Unit, wanted: Mapping[Stream, int], plan: SamplingPlan) -> Unit | None:
+    """The votes of the same network that may be wanted after a unit, if it is the last that is wanted of its stream."""
+    estimation = replace(unit.stream, part=Part.ESTIMATION)
+    begun = unit.stream == estimation
+    if unit.stop < wanted[unit.stream] or not unit.stream.sigma or (not begun and estimation in wanted):
+        return None
+    start = unit.stop if begun else 0
+    return Unit(unit.input_id, estimation, start, plan.n) if start < plan.n else None
 
 
 def collect(

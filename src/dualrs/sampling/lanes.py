@@ -5,7 +5,7 @@ networks that vote on the same noisy copies have one together.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -92,17 +92,21 @@ class Lanes:
         self._panel = panel
         self._lanes: dict[tuple[tuple[nn.Module, float | None], ...], Lane] = {}
 
-    def add(self, requests: Iterable[Request]) -> None:
-        """Put requests into the lanes of their networks; those that are about the same noisy copies go together."""
+    def add(self, requests: Iterable[Request], begin: Callable[[Order], None]) -> list[Order]:
+        """Put requests into the lanes of their networks; those that are about the same noisy copies go together.
+
+        ``begin`` is called with each order, and may count votes that are here already. Returns what is complete by it.
+        """
+        complete: list[Order] = []
         on_same_copies: dict[Unit, list[Request]] = {}
         for request in requests:
-            unit, member = request
-            copies = replace(unit, stream=self._panel[member].noise_of(unit.stream))
+            unit, engine = request.unit, self._panel[request.member]
+            copies = replace(unit, stream=engine.noise_of(unit.stream))
             on_same_copies.setdefault(copies, []).append(request)
         for copies, together in on_same_copies.items():
             sigma = copies.stream.sigma
             together.sort(key=lambda request: (request.member, request.unit.stream))  # in whatever order they come
-            panel = [(unit.stream.stage, self._panel[member]) for unit, member in together]
+            panel = [(request.unit.stream.stage, self._panel[request.member]) for request in together]
             voting = [(engine, slot_of(stage, sigma, engine.models)) for stage, engine in panel]
             models = tuple(engine.models[slot] for engine, slot in voting)
             lane = self._lanes.setdefault(tuple(model.key(sigma) for model in models), Lane(models, sigma))
@@ -110,8 +114,13 @@ class Lanes:
                 Ballot(request, np.zeros((request.unit.blocks, engine.answers[slot]), dtype=np.int64))
                 for request, (engine, slot) in zip(together, voting, strict=True)
             ]
-            lane.orders.append(Order(copies, ballots))
-            lane.waiting += copies.votes
+            begin(order := Order(copies, ballots))
+            if order.counted == copies.votes:
+                complete.append(order)
+            else:
+                lane.orders.append(order)
+                lane.waiting += copies.votes - order.asked
+        return complete
 
     def fullest(self, least: int) -> Lane | None:
         """The lane where the most votes wait, if they are that many; without noise, a few are enough."""

@@ -26,10 +26,14 @@ def slot_of(stage: Stage, sigma: float, slots: Collection[Slot]) -> Slot:
 
 
 class Request(NamedTuple):
-    """A unit of votes, and which member of a panel is to cast them: known while they are counted, and never stored."""
+    """A unit of votes, and which member of a panel is to cast them: known while they are counted, and never stored.
+
+    ``following`` are votes of the same network on the same input that may be asked for next.
+    """
 
     unit: Unit
     member: int = 0
+    following: Unit | None = None
 
 
 class Work(Protocol):

@@ -33,9 +33,9 @@ class Parcel(NamedTuple):
         cls, requests: Sequence[Request], pixels: Callable[[str], Pixels], source: NoiseSource, panel: Panel = (0,)
     ) -> "Parcel":
         """Requests in their order, each image once."""
-        ids = {name: k for k, name in enumerate(dict.fromkeys(u.input_id for u, _ in requests))}
-        streams = {stream: k for k, stream in enumerate(dict.fromkeys(u.stream for u, _ in requests))}
-        table = np.array([(ids[u.input_id], streams[u.stream], u.start, u.stop, member) for u, member in requests])
+        ids = {name: k for k, name in enumerate(dict.fromkeys(u.input_id for u, *_ in requests))}
+        streams = {stream: k for k, stream in enumerate(dict.fromkeys(u.stream for u, *_ in requests))}
+        table = np.array([(ids[u.input_id], streams[u.stream], u.start, u.stop, member) for u, member, _ in requests])
         return cls(source, panel, [*ids], np.stack([pixels(name) for name in ids]), [*streams], table)
 
     def unpack(self) -> list[Request]:

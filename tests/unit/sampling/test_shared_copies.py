@@ -176,7 +176,8 @@ def test_batches_of_an_adaptive_run_are_nearly_full(name, share):
     used = sum(len({row.tobytes() for row in batch}) for _, batch in denoiser.batches)
     slots = batch_size * len(denoiser.batches)
     assert used >= 0.9 * slots
-    assert used == votes[-1] if not share else used <= votes[-1]
+    if not share:  # else a copy may have two votes
+        assert 0.9 * slots <= votes[-1] <= used  # some are cast ahead, and not asked for in the end
     assert votes[-1] < inputs * 2 * 900  # it did stop early
 
 
@@ -253,7 +254,7 @@ class Panel(Asking):
 
     def more(self):
         found = super().more()
-        return found and [Request(unit, member) for unit, _ in found for member in (1, 0)]
+        return found and [Request(unit, member) for unit, *_ in found for member in (1, 0)]
 
     def deliver(self, request, counts, seconds):
         assert request.unit not in self.of[request.member], "a unit was delivered twice"

@@ -142,7 +142,7 @@ class Asking:
         return self.images[input_id]
 
     def deliver(self, request, counts, seconds):
-        unit, member = request
+        unit, member = request.unit, request.member
         assert member == 0
         assert unit not in self.counts, "a unit was delivered twice"
         self.counts[unit] = counts
