@@ -39,6 +39,7 @@ from dualrs.progress import PassingBar
 from dualrs.smoothed import SmoothedModel
 
 SIGMA, SIGMAS, ALPHA, N0, CLASSES = 0.5, (0.25, 0.5, 1.0), 0.001, 100, 10
+FLOATS = "zoo:cifar10-denoiser | zoo:cifar10-classifier", "zoo:cifar10-denoiser | zoo:cifar10-first-router"
 Answer = tuple[int, float]  # a class, -1 for none, and its radius
 Certify = Callable[[Tensor], Answer]
 
@@ -166,11 +167,10 @@ def _file(path: Path, name: str) -> ModuleType:
     return module
 
 
-def ways(locuslab_at: Path | None, multiscale_at: Path | None, n: int, batch: int) -> dict[str, Way]:
+def ways(
+    network: nn.Module, router: nn.Module, locuslab_at: Path | None, multiscale_at: Path | None, n: int, batch: int
+) -> dict[str, Way]:
     """Every way that can be run here, by name."""
-    networks = Networks()
-    network = networks("zoo:cifar10-denoiser | zoo:cifar10-classifier").eval()
-    router = networks("zoo:cifar10-denoiser | zoo:cifar10-first-router").eval()
     one, several = Smoothed(network, SIGMA, batch_size=batch), Cascade(network, SIGMAS, batch_size=batch)
     dual = DualSmoothed(router, network, SIGMAS, 1.0, batch_size=batch)
     fixed, stages = "dualrs, fixed", "dualrs, multiscale"
@@ -195,6 +195,8 @@ def main(
     locuslab: Annotated[Path | None, typer.Option(help="Where core.py lies in a clone of locuslab/smoothing.")] = None,
     multiscale: Annotated[Path | None, typer.Option(help="A clone of jh-jeong/smoothing-multiscale.")] = None,
     inputs: Annotated[int, typer.Option(help="How many images, spread over the bundled subset.")] = 40,
+    classifier: Annotated[str, typer.Option(help="The network, one that is told the sigma.")] = FLOATS[0],
+    router: Annotated[str, typer.Option(help="The dual predictor's other network.")] = FLOATS[1],
     n: Annotated[int, typer.Option(help="Votes a stage.")] = 10_000,
     batch: Annotated[int, typer.Option(help="Images in a batch, the same for all.")] = 256,
 ) -> None:
@@ -203,7 +205,8 @@ def main(
     data = open_dataset("cifar10:subset", None, None, None)
     assert data is not None, "it comes with dualrs"
     chosen = np.linspace(0, len(data.ids) - 1, inputs).astype(int)
-    found = ways(locuslab, multiscale, n, batch)
+    networks = Networks()
+    found = ways(networks(classifier), networks(router), locuslab, multiscale, n, batch)
     order = np.random.default_rng(0)
     with PassingBar("peers") as bar:
         for done, i in enumerate(chosen):

@@ -64,9 +64,9 @@ def test_large_requests_are_cut_between_vote_numbers_only(votes):
     parts = cut(asked("a", 10_000), votes)
     assert sorted(request for part in parts for request in part) == sorted(asked("a", 10_000))
     for part in parts:
-        first, second = ({u.start for u, _ in part if u.stream == stream} for stream in STREAMS)
+        first, second = ({u.start for u, *_ in part if u.stream == stream} for stream in STREAMS)
         assert first == second
-        assert sum(u.votes for u, _ in part) <= max(votes, 2000)
+        assert sum(u.votes for u, *_ in part) <= max(votes, 2000)
 
 
 def test_no_more_inputs_are_begun_than_a_task_needs():

@@ -22,8 +22,8 @@ cloudpickle = pytest.importorskip("ray.cloudpickle", reason="dualrs[scale] is no
 def voter(network, picture, compile=False):
     """A worker with one network, and what it says of itself."""
     made = engine(network)
-    worker = Voter(pack_networks([made.models], cloudpickle), [Format("float32", compile)], "cpu", 1)
-    (ready,) = worker.prepare([Settings(0, 50, True, made.noise, picture)])
+    worker = Voter(pack_networks([made.models], cloudpickle), [Format(50, "float32", compile)], "cpu", 1)
+    (ready,) = worker.prepare([Settings(0, None, made.noise, picture)])
     return worker, ready
 
 
