@@ -18,7 +18,9 @@ for baseline in cascade-0.5 cascade; do
 done
 dualrs compare thousand/first.ledger thousand/rounds/tuned.ledger --inputs 5::20 --methods sigma-0.25,sigma-0.5,sigma-1,paper,fusion,cascade \
     --baseline first/paper -o thousand/rounds/differences.md
-dualrs verify thousand/first.ledger thousand/rounds/tuned.ledger thousand/seed-1/first.ledger
+dualrs compare thousand/ten-thousand.ledger --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade,cascade-0.5 \
+    --baseline cascade -o thousand/ten-thousand/against-cascade.md
+dualrs verify thousand/*.ledger thousand/rounds/*.ledger thousand/seed-1/first.ledger
 dualrs figure accuracy thousand/first.ledger --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade,cascade-0.5 -o thousand/accuracy.png
 for figure in best-sigma radius-sigma p-a regret slack; do dualrs figure "$figure" thousand/first.ledger -o "thousand/$figure.png"; done
 dualrs figure penalty -o thousand/penalty.png
