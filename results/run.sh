@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # Sample and train all that is under results/, from the bundled networks. Stop it at any time: it goes on where it was.
-# The ledgers of ablations and aces were drawn with the first noise of dualrs, to which no votes are added: move them away
-# to sample afresh.
-# Needs the training images (dualrs data cifar10) and, for the votes that ablations share, dualrs rounds cifar10-cpu.
+# Needs the training images (dualrs data cifar10).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# These have the noise of today. The first is for tuning, on test images outside the subset.
+# The first is for tuning, on test images outside the subset.
 dualrs certify results/cascade/cascade.toml --data cifar10:test --inputs 10::40 --n 2000 --all-votes -o results/cascade/calibration.ledger
 dualrs panel results/cascade/subset/off-the-shelf.toml -o results/cascade/subset
 for way in plain passing consistency; do
@@ -17,14 +15,7 @@ for way in plain passing consistency; do
 done
 dualrs certify results/cascade/cascade.toml --data cifar10:test --inputs 10::40 --n 500 --all-votes -o results/cascade/training/off-the-shelf.ledger
 
-bundles=()
-for recipe in hard-labels no-consistency weak-gate lambda-10 sigmas-0.25-0.5 sigmas-0.25-1 sigmas-0.5-1 data-10-percent votes-8 small-router; do
-    dualrs rounds "results/ablations/$recipe.toml"
-    bundles+=("runs/$recipe/bundle")
-done
-dualrs panel results/cascade/subset/off-the-shelf.toml "${bundles[@]}" -o results/ablations --inputs :348:2 --n 2000 --seed 0
-
-# A pool of better experts; the network that this trains is the bundled one. It has the noise of today.
+# A pool of better experts; the network that this trains is the bundled one.
 dualrs train classifier runs/consistent.safetensors --from zoo:cifar10-experts --sigma 0.25,0.5,1.0 --method consistency \
     --epochs 8 --rate 0.001 --weight-decay 0.05 --dtype bfloat16
 for sigma in 0.25 0.5 1.0; do
@@ -39,11 +30,17 @@ dualrs certify --classifier zoo:cifar10-consistent-8bit --sigmas 0.25,0.5,1.0 --
 
 # A router for them, and the paper's rounds; the networks in results/routers/networks and results/thousand/networks.
 results/routers/run.sh
-results/thousand/rounds.sh
+results/thousand/rounds.sh 0
 dualrs panel results/experts/weak.toml -o results/experts --reuse results/cascade/subset/off-the-shelf.ledger
 dualrs panel results/experts/strong.toml -o results/experts
 dualrs panel results/thousand/first.toml -o results/thousand --inputs 5::10
-dualrs panel results/thousand/tuned.toml -o results/thousand/rounds --inputs 5::20
+dualrs panel results/thousand/ten-thousand.toml -o results/thousand --inputs 5::30
+results/ablations/run.sh
+results/thousand/rounds.sh 1
+dualrs panel results/thousand/tuned.toml -o runs/rounds/ledgers --inputs 5::20
+dualrs panel results/thousand/tuned-seed-1.toml -o runs/rounds/ledgers --inputs 5::20
+dualrs panel results/thousand/first-seed-1.toml -o runs/rounds/ledgers --inputs 5::20 --reuse results/thousand/first.ledger
+tar --sort=name --owner=0 --group=0 --mtime=@0 -C runs/rounds/ledgers -cf - {first-seed-1,tuned,tuned-seed-1}.ledger | xz -9e > results/thousand/rounds/ledgers.tar.xz
 dualrs panel results/thousand/first.toml -o results/thousand/seed-1 --inputs 5::40 --seed 1
 
 for sigma in 0.25 0.5 1.0; do

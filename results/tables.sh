@@ -16,11 +16,15 @@ for format in md csv; do dualrs compare thousand/first.ledger --methods "$method
 for baseline in cascade-0.5 cascade; do
     dualrs compare thousand/first.ledger --methods "$methods" --baseline "$baseline" -o "thousand/against-$baseline.md"
 done
-dualrs compare thousand/first.ledger thousand/rounds/tuned.ledger --inputs 5::20 --methods sigma-0.25,sigma-0.5,sigma-1,paper,fusion,cascade \
+rounds=$(mktemp -d)
+tar -xJf thousand/rounds/ledgers.tar.xz -C "$rounds"
+methods=sigma-0.25,sigma-0.5,sigma-1,paper,fusion,cascade
+dualrs compare thousand/first.ledger "$rounds/tuned.ledger" --inputs 5::20 --methods "$methods" \
     --baseline first/paper -o thousand/rounds/differences.md
+dualrs compare "$rounds"/{first,tuned}-seed-1.ledger --methods "$methods" --baseline first-seed-1/paper -o thousand/rounds/differences-seed-1.md
 dualrs compare thousand/ten-thousand.ledger --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade,cascade-0.5 \
     --baseline cascade -o thousand/ten-thousand/against-cascade.md
-dualrs verify thousand/*.ledger thousand/rounds/*.ledger thousand/seed-1/first.ledger
+dualrs verify thousand/*.ledger "$rounds"/*.ledger thousand/seed-1/first.ledger
 dualrs figure accuracy thousand/first.ledger --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade,cascade-0.5 -o thousand/accuracy.png
 for figure in best-sigma radius-sigma p-a regret slack; do dualrs figure "$figure" thousand/first.ledger -o "thousand/$figure.png"; done
 dualrs figure penalty -o thousand/penalty.png
