@@ -27,14 +27,13 @@ results/experts/methods.sh
 dualrs certify --classifier zoo:cifar10-consistent-8bit --sigmas 0.25,0.5,1.0 --confidences 0.3,0.4,0.5,0.6,0.7 --all-votes \
     --n 2000 --seed 0 --data cifar10:test --inputs 10::40 -o results/experts/pool/calibration.ledger
 
-
 # A router for them, and the paper's rounds; the networks in results/routers/networks and results/thousand/networks.
 results/routers/run.sh
 results/thousand/rounds.sh 0
 dualrs panel results/experts/weak.toml -o results/experts --reuse results/cascade/subset/off-the-shelf.ledger
 dualrs panel results/experts/strong.toml -o results/experts
 dualrs panel results/thousand/first.toml -o results/thousand --inputs 5::10
-dualrs panel results/thousand/ten-thousand.toml -o results/thousand --inputs 5::30
+dualrs panel results/thousand/ten-thousand.toml -o results/thousand/ten-thousand --inputs 5::30
 results/ablations/run.sh
 results/thousand/rounds.sh 1
 dualrs panel results/thousand/tuned.toml -o runs/rounds/ledgers --inputs 5::20
@@ -44,6 +43,6 @@ tar --sort=name --owner=0 --group=0 --mtime=@0 -C runs/rounds/ledgers -cf - {fir
 dualrs panel results/thousand/first.toml -o results/thousand/seed-1 --inputs 5::40 --seed 1
 
 for sigma in 0.25 0.5 1.0; do
-    dualrs certify --core zoo:cifar10-classifier --classifier 'zoo:cifar10-denoiser | zoo:cifar10-classifier' --sigma "$sigma" \
-        --thresholds 0.5,1.0,1.5 --data cifar10:subset -o "results/aces/sigma-$sigma.ledger" --inputs ::2 --n 2000 --seed 0
+    dualrs certify --core zoo:cifar10-classifier --classifier zoo:cifar10-consistent-8bit --sigma "$sigma" --thresholds 0.5,1.0,1.5,2.0 \
+        --data cifar10:test --inputs 5::20 --n 2000 --seed 0 -o "results/aces/sigma-$sigma.ledger"
 done

@@ -22,9 +22,9 @@ methods=sigma-0.25,sigma-0.5,sigma-1,paper,fusion,cascade
 dualrs compare thousand/first.ledger "$rounds/tuned.ledger" --inputs 5::20 --methods "$methods" \
     --baseline first/paper -o thousand/rounds/differences.md
 dualrs compare "$rounds"/{first,tuned}-seed-1.ledger --methods "$methods" --baseline first-seed-1/paper -o thousand/rounds/differences-seed-1.md
-dualrs compare thousand/ten-thousand.ledger --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade,cascade-0.5 \
+dualrs compare thousand/ten-thousand/ten-thousand.ledger --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade,cascade-0.5 \
     --baseline cascade -o thousand/ten-thousand/against-cascade.md
-dualrs verify thousand/*.ledger "$rounds"/*.ledger thousand/seed-1/first.ledger
+dualrs verify thousand/first.ledger thousand/ten-thousand/ten-thousand.ledger "$rounds"/*.ledger thousand/seed-1/first.ledger
 dualrs figure accuracy thousand/first.ledger --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade,cascade-0.5 -o thousand/accuracy.png
 for figure in best-sigma radius-sigma p-a regret slack; do dualrs figure "$figure" thousand/first.ledger -o "thousand/$figure.png"; done
 dualrs figure penalty -o thousand/penalty.png
@@ -35,12 +35,12 @@ dualrs compare cascade/subset/off-the-shelf.ledger --methods "$methods" --baseli
 dualrs figure accuracy cascade/subset/off-the-shelf.ledger --methods "$methods" -o cascade/subset/accuracy.png
 compare cascade/training off-the-shelf/cascade --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,cascade,cascade-0.3
 
-compare ablations off-the-shelf/paper --methods paper,fusion
-losses=(ablations/{off-the-shelf,hard-labels,no-consistency,weak-gate,lambda-10}.ledger)
+ablations=$(mktemp -d)
+tar -xJf ablations/ledgers.tar.xz -C "$ablations"
+dualrs verify "$ablations"/ledgers/*.ledger
+losses=("$ablations"/ledgers/{hard-labels,no-consistency,lambda-10,first,weak-gate}.ledger)
 for figure in regret slack; do dualrs figure "$figure" "${losses[@]}" -o "ablations/$figure-losses.png"; done
-dualrs figure accuracy --methods paper "${losses[@]}" -o ablations/accuracy-losses.png
-dualrs figure accuracy --methods paper ablations/{off-the-shelf,sigmas-0.25-0.5,sigmas-0.25-1,sigmas-0.5-1}.ledger -o ablations/accuracy-sigmas.png
-dualrs figure accuracy --methods paper ablations/{off-the-shelf,data-10-percent,votes-8,small-router}.ledger -o ablations/accuracy-costs.png
+dualrs figure accuracy --methods paper "$ablations"/ledgers/{first,sigmas-0.25-0.5,sigmas-0.25-1.0,sigmas-0.5-1.0}.ledger -o ablations/accuracy-sigmas.png
 
 compare experts weak/fusion --methods sigma-0.25,sigma-0.5,sigma-1,paper,fusion,cascade,cascade-0.5,cascade-0.6,0.3
 dualrs figure accuracy --methods fusion,cascade,cascade-0.5 experts/*.ledger -o experts/accuracy.png
@@ -54,4 +54,4 @@ dualrs figure accuracy cascade/subset/off-the-shelf.ledger attacks/{cascade,sigm
 
 compare aces sigma-0.25/aces-0.5
 dualrs figure accuracy aces/*.ledger -o aces/accuracy.png \
-    --methods sigma-0.25/aces-0.5,sigma-0.25/aces-1.5,sigma-0.5/aces-0.5,sigma-0.5/aces-1.5,sigma-1.0/aces-0.5,sigma-1.0/aces-1.5
+    --methods sigma-0.25/aces-1,sigma-0.25/aces-2,sigma-0.5/aces-1,sigma-0.5/aces-2,sigma-1.0/aces-1,sigma-1.0/aces-2

@@ -1,6 +1,7 @@
 """What documents show follows from the votes that are committed; other tests draw a part of these again."""
 
 import re
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,11 +9,9 @@ import pytest
 from made import DOCUMENTS, ROOT, blocks
 
 from dualrs.config import BUNDLED
-from dualrs.report.accuracy import certified
-from dualrs.report.compare import RADII, compare, gather
-from dualrs.report.diagnostics import Ecdf, fixed_radii, slack
-from dualrs.report.methods import methods
-from dualrs.storage import Ledger, derive
+from dualrs.report.compare import compare, gather
+from dualrs.report.diagnostics import fixed_radii
+from dualrs.storage import Ledger, verify
 
 # Benchmarks take minutes: `python made.py docs/performance.md` makes theirs again.
 COMMANDS = [
@@ -43,37 +42,23 @@ def test_the_recipe_expects_what_the_quickstart_certifies():
     assert [round(100 * share) for share in row.accuracy] == [int(percent) for percent in expected.split()]
 
 
-# Tables of results that no one command prints
-
-RESULTS = ROOT / "results"
-ROUTERS = (
-    *("hard-labels", "no-consistency", "lambda-10", "weak-gate", "off-the-shelf", "data-10-percent", "votes-8"),
-    *("small-router", "sigmas-0.25-0.5", "sigmas-0.25-1", "sigmas-0.5-1"),
-)
+# Ledgers that have most votes in common, and so are kept in one archive
 
 
-def shown(folder, heading):
-    """The numbers in the table below a heading of a folder's page, row by row."""
-    section = (RESULTS / folder / "README.md").read_text(encoding="utf-8").partition(f"{heading}\n")[2]
-    rows = re.search(r"\n\n((?:\|.*\n)+)", section)[1].splitlines()[2:]
-    cells = ([cell.strip() for cell in row.split("|")[2:-1]] for row in rows)
-    return [[float(cell) for cell in row if cell] for row in cells]
-
-
-def accuracy(derived, radii):
-    """Certified accuracy in % as tables show it."""
-    return [round(100 * share, 1) for share in certified(derived.results, radii).mean(axis=1)]
-
-
-def test_routers_have_what_the_table_of_ablations_shows():
-    rows = shown("ablations", "# What a router learns")
-    assert len(rows) == len(ROUTERS)
-    for row, name in zip(rows, ROUTERS, strict=True):
-        with Ledger.open(RESULTS / "ablations" / f"{name}.ledger") as ledger:
-            made = accuracy(methods(ledger, ["paper"])["paper"], RADII[:9])
-            best = Ecdf.of(fixed_radii(ledger).regret).up_to(0.0)
-            held = Ecdf.of(slack(derive(ledger, "paper")[1])).below(0.0)
-        assert row == [*made, *(round(100 * share, 1) for share in (best, held))][: len(row)], name
+def test_every_ledger_of_the_ablations_follows_from_its_votes(tmp_path):
+    with tarfile.open(ROOT / "results" / "ablations" / "ledgers.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    ledgers = sorted((tmp_path / "ledgers").glob("*.ledger"))
+    recipes = {path.stem for path in (ROOT / "results" / "ablations").glob("*.toml")}
+    assert {path.stem for path in ledgers} == recipes
+    fixed = set()
+    for path in ledgers:
+        with Ledger.open(path) as ledger:
+            assert verify(ledger) == []
+            assert len(ledger.concluded()) == 500
+            if ledger.header.scheme.sigmas == (0.25, 0.5, 1.0):
+                fixed.add(fixed_radii(ledger).radii.tobytes())
+    assert len(fixed) == 1  # the classifier's votes are the same
 
 
 def test_ledgers_name_no_place_of_a_machine():
