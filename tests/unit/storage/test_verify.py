@@ -15,7 +15,7 @@ from dualrs.storage import Ledger, verify
 from dualrs.storage.rows import Concluded, InputRow
 from dualrs.votes import Stage
 
-RESULTS = Path(__file__).parents[3] / "results"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 @pytest.fixture(scope="module")
@@ -298,7 +298,7 @@ def test_an_input_that_was_removed_stays_on_the_list_of_a_run_that_goes_on(path)
 
 def test_a_ledger_of_format_one_is_verified_without_a_list(tmp_path):
     """Committed before inputs were listed: read, and no vote is added to it."""
-    path = Path(shutil.copy(RESULTS / "aces" / "sigma-0.5.ledger", tmp_path / "old.ledger"))
+    path = Path(shutil.copy(FIXTURES / "first-noise-aces.ledger", tmp_path / "old.ledger"))
     with Ledger.open(path) as ledger:
         assert (ledger.header.format, ledger.listed) == (1, [])
         header = ledger.header
