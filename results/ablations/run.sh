@@ -42,5 +42,5 @@ router votes-8 runs/ablations/labels-8.ledger
 router large $labels --network-args '{"widths": [36, 72, 144], "blocks": [1, 1, 1]}'
 
 dualrs panel $here/*.toml -o runs/ablations/ledgers --inputs 5::20
-# One archive, as the ledgers have the classifier's votes in common: a tenth of their size.
+# One archive, as the ledgers have the classifier's votes in common: a sixth of their size.
 cd runs/ablations && tar --sort=name --owner=0 --group=0 --mtime=@0 -cf - ledgers/*.ledger networks/*.json | xz -9e > "../../$here/ledgers.tar.xz"

@@ -31,7 +31,6 @@ from dualrs.sampling.noise import Int16s, NoiseSource
 from dualrs.sampling.preflight import check_finite
 from dualrs.sampling.spare import Spare
 from dualrs.sampling.work import Work
-from dualrs.votes import BLOCK
 
 if TYPE_CHECKING:
     from dualrs.sampling.engine import Engine
@@ -168,11 +167,8 @@ def _finished(runs: Sequence[Run], answers: Sequence[NDArray[np.int64]], seconds
     row = 0
     for run in runs:
         order, votes = run.order, run.votes
-        blocks = (np.arange(run.first, run.last) - order.unit.start) // BLOCK
         for ballot, given in zip(order.ballots, answers, strict=True):
-            counts = ballot.counts
-            flat = blocks * counts.shape[1] + given[row : row + votes]
-            counts += np.bincount(flat, minlength=counts.size).reshape(counts.shape)
+            ballot.add(run.first - order.unit.start, given[row : row + votes])
         order.counted += votes
         order.seconds += votes * per_row
         row += votes

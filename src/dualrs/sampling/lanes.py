@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.work import Request, slot_of
-from dualrs.votes import Counts, Unit
+from dualrs.votes import BLOCK, Counts, Unit
 
 if TYPE_CHECKING:
     from dualrs.sampling.engine import Engine
@@ -29,6 +30,12 @@ class Ballot:
 
     request: Request
     counts: Counts
+
+    def add(self, first: int, answers: NDArray[np.int64]) -> None:
+        """Count answers, to the votes of the unit from number ``first`` of them on."""
+        blocks = np.arange(first, first + len(answers)) // BLOCK
+        flat = blocks * self.counts.shape[1] + answers
+        self.counts += np.bincount(flat, minlength=self.counts.size).reshape(self.counts.shape)
 
 
 @dataclass

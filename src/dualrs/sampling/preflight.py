@@ -38,7 +38,8 @@ _CONTRAST = 4  # of negatives: so strong that the largest number of a batch, too
 def preflight(machine: Machine, models: Mapping[Slot, NoisyModel], pixels: Pixels) -> dict[Slot, int]:
     """The number of answers of each network; the machine's batch size is halved until all of them fit."""
     if machine.suits_networks:
-        machine.suit(max(_widest(machine, model, slot, pixels) for slot, model in models.items()))
+        once = {model.module: (model, slot) for slot, model in models.items()}  # whatever the sigma
+        machine.suit(max(_widest(machine, *one, pixels) for one in once.values()))
     keys = {slot: model.key(slot[1]) for slot, model in models.items()}
     seen = {}
     for slot, model in models.items():

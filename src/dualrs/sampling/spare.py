@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dualrs.sampling.lanes import Ballot, Order, Run
 from dualrs.sampling.work import Request
-from dualrs.votes import BLOCK, Stream, Unit
+from dualrs.votes import Stream, Unit
 
 Answers = NDArray[np.int64]
 
@@ -27,6 +27,8 @@ class Spare:
     def fill(self, runs: Sequence[Run], room: int) -> list[Run]:
         """Runs of votes that may follow those of a batch, for so many rows at most."""
         found: list[Run] = []
+        if not room:  # nearly always
+            return found
         for order in (run.order for run in runs if run.last == run.order.unit.stop):
             coming = [Request(b.request.following, b.request.member) for b in order.ballots if b.request.following]
             ranges = {(request.unit.start + len(self._here(request)), request.unit.stop) for request in coming}
@@ -53,7 +55,7 @@ class Spare:
         votes = min(order.unit.votes, *map(len, here))
         if votes:
             for ballot, given in zip(order.ballots, here, strict=True):
-                np.add.at(ballot.counts, (np.arange(votes) // BLOCK, given[:votes]), 1)
+                ballot.add(0, given[:votes])
                 self._put(ballot.request, order.unit.start + votes, given[votes:])
             order.asked = order.counted = votes
 
