@@ -6,12 +6,14 @@ Processor time, so that other processes do not count; the image is random, as no
 channels last; channels first stands beside it.
 """
 
+from itertools import product
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from benchmarks.engine import processor_seconds
-from dualrs.models.hardware import keep_memory
+from dualrs.models.hardware import autocast, keep_memory
 from dualrs.pipeline.networks import Networks
 from dualrs.sampling.noise import NoiseSource, draw_block
 from dualrs.votes import BLOCK, Part, Purpose, Stage, Stream
@@ -36,14 +38,19 @@ def main() -> None:
     noise, drawing = processor_seconds(lambda: draw_block(source, "", image, stream, 0))
     noisy = torch.from_numpy((noise[:COPIES] + image.reshape(-1)).reshape(-1, *image.shape)).float() / 255
     print(f"noise: {BLOCK / drawing:,.0f} copies a second")
-    for name, network, told in (("EfficientNet-Lite0", plain, ()), ("the same behind FFDNet", denoised, (SIGMA,))):
-        first, last = (
-            _seconds(network.to(memory_format=layout), noisy, *told)  # type: ignore[call-overload]
-            for layout in (torch.contiguous_format, torch.channels_last)
-        )
+    runs: list[tuple[str, nn.Module, tuple[float, ...]]] = [
+        ("EfficientNet-Lite0", plain, ()),
+        ("the same behind FFDNet", denoised, (SIGMA,)),
+    ]
+    for (name, network, told), dtype in product(runs, ("float32", "bfloat16")):
+        with autocast(noisy.device, dtype):
+            first, last = (
+                _seconds(network.to(memory_format=layout), noisy, *told)  # type: ignore[call-overload]
+                for layout in (torch.contiguous_format, torch.channels_last)
+            )
         share = drawing / BLOCK / (drawing / BLOCK + last / COPIES)
         print(
-            f"{name}: {COPIES / last:.1f} images a second, with channels first {COPIES / first:.1f}; "
+            f"{name}, {dtype}: {COPIES / last:.1f} images a second, with channels first {COPIES / first:.1f}; "
             f"noise is {100 * share:.1f} % of the time"
         )
 

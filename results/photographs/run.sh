@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Certify photographs with a thousand classes: the cascade and fixed sigmas from the same votes, then an adaptive run.
+# Certify photographs with a thousand classes: the cascade and fixed sigmas from the same votes.
 #     results/photographs/run.sh FOLDER [OPTIONS]
 # FOLDER has a folder of photographs for each class, a thousand in the order of ImageNet's; or images.csv (id,label,...
-# with labels from 0 on) beside images/ID.png. OPTIONS go to each certification: --inputs ::2, --dtype float32.
-# By default every fifth photograph: of 200, in 45 minutes of one core. Stop it at any time: it goes on where it was.
+# with labels from 0 on) beside images/ID.png. OPTIONS go to the certification: --inputs ::2, --dtype float32.
+# By default every fifth photograph: of 200, in 40 minutes of one core. Stop it at any time: it goes on where it was.
 set -euo pipefail
 folder=$(realpath "${1:?say where the photographs are: results/photographs/run.sh FOLDER}")
 shift
@@ -26,5 +26,3 @@ fi
 
 recipe=results/photographs/photographs.toml
 dualrs certify "$recipe" --inputs ::5 --all-votes -o "$to/all-votes.ledger" "$@"
-# Of every fourth of them: what it takes to certify the same, where sampling may stop.
-dualrs certify "$recipe" --inputs ::20 --adaptive -o "$to/adaptive.ledger" "$@"
