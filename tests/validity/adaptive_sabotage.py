@@ -15,7 +15,7 @@ from verdict import ALPHA, Verdict
 from dualrs.theory import looks as theory
 from dualrs.votes import SamplingPlan
 
-LAST_SHARE = 0.95
+LAST_SHARE = 0.75
 
 
 def honest(rule, votes):

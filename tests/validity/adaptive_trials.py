@@ -45,7 +45,7 @@ def failure(p, levels):
 
 @lru_cache
 def edge(level, least=0.6, most=0.8):
-    """A probability at which a bound of this level fails as often as can be; about 0.96 of the level.
+    """A probability at which a bound of this level fails as often as can be; 0.82 to 0.87 of the level.
 
     Just inside a bound of the last look, whose share is the largest, from a count between ``least`` and ``most`` of all
     votes. Discreteness leaves the early looks what it will.
@@ -53,6 +53,11 @@ def edge(level, least=0.6, most=0.8):
     spent = level * shares(len(LOOKS))
     inside = (float(lower(k, N, spent[-1])) * (1 - 1e-9) for k in range(int(least * N), int(most * N)))
     return max(inside, key=lambda p: failure(p, spent))
+
+
+def sharp(level):
+    """A rate of errors that tells: what one bound at its edge has, but for chance and the counts that there are."""
+    return 0.88 * failure(edge(level), level * shares(len(LOOKS)))
 
 
 # Problems

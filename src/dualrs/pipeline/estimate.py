@@ -47,7 +47,7 @@ from dualrs.training.trainee import Trainee
 from dualrs.votes import Part, Purpose, SamplingPlan, Stream, Tally, Wanted
 
 _BATCHES = 4  # that a rate is measured on
-ADAPTIVE = 0.22  # of the votes of n = 10,000: what adaptive runs took on the headline results (docs/performance.md)
+ADAPTIVE = 0.2  # of the votes of n = 10,000: what adaptive runs took on two sets of images (docs/performance.md)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dualrs.policy.hopes import UNLIKELY, Hopes
 from dualrs.policy.target import Target, reaches
 from dualrs.votes import Stream, Tally, Votes, Wanted
 
-POLICY = "look by look 2"  # named in the ledgers of adaptive runs: other decisions, or other levels, make another run
+POLICY = "look by look 3"  # named in the ledgers of adaptive runs: other decisions, or other levels, make another run
 
 Outlook = Callable[[Mapping[Stream, Hopes]], Radii[Hopes]]
 

@@ -16,7 +16,7 @@ from dualrs.theory.bounds import Floats, lower, upper
 from dualrs.theory.looks import shares
 from dualrs.votes import Counts, Votes
 
-UNLIKELY = 0.002  # that an answer is likelier than hoped; a smaller number gives up later, and more rarely in vain
+UNLIKELY = 0.005  # that an answer is likelier than hoped; a smaller number gives up later, and more rarely in vain
 
 
 @dataclass(frozen=True)

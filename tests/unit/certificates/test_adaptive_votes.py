@@ -33,13 +33,13 @@ def votes(*segments, sigma=0.5, selected=0):
 
 
 def low(level, *counts):
-    """Best lower bound over the looks that were reached: 0.025 of the level at the first two, 0.95 at the last."""
-    shares = (0.025, 0.025, 0.95)
+    """Best lower bound over the looks that were reached: 0.125 of the level at the first two, 0.75 at the last."""
+    shares = (0.125, 0.125, 0.75)
     return max(float(lower(k, n, level * s)) for k, n, s in zip(counts, PLAN.looks, shares, strict=False))
 
 
 def high(level, *counts):
-    shares = (0.025, 0.025, 0.95)
+    shares = (0.125, 0.125, 0.75)
     return min(float(upper(k, n, level * s)) for k, n, s in zip(counts, PLAN.looks, shares, strict=False))
 
 
@@ -57,7 +57,7 @@ def test_cohen_takes_the_best_look():
 def test_a_lucky_look_counts_though_later_ones_were_not():
     lucky = votes([100, 0, 0], [60, 40, 0])
     found = rule("cohen").certify(lucky, ALPHA)[0]
-    assert found.radius == pytest.approx(0.5 * ndtri(float(lower(100, 100, 0.025 * ALPHA))), rel=1e-12)
+    assert found.radius == pytest.approx(0.5 * ndtri(float(lower(100, 100, 0.125 * ALPHA))), rel=1e-12)
 
 
 @pytest.mark.parametrize(("name", "router", "classifier"), [("paper", 0.05, 0.05), ("nosplit", 0.1, 0.1)])
@@ -115,8 +115,8 @@ def test_rows_do_not_notice_each_other():
     ("name", "share"), [("cohen", 1), ("paper", 1 / 2), ("nosplit", 1), ("fusion", 1 / 2), ("fusion-pair", 1 / 2)]
 )
 def test_plan_must_leave_the_last_look_enough_votes_for_its_share(name, share):
-    """200 votes that all agree are bounded by level^(1/200), which exceeds 1/2 iff 0.95 of the level exceeds 2^-200."""
-    plan, edge = SamplingPlan(1, 200, (100, 200)), 0.5**200 / (0.95 * share)
+    """200 votes that all agree are bounded by level^(1/200), which exceeds 1/2 iff 0.75 of the level exceeds 2^-200."""
+    plan, edge = SamplingPlan(1, 200, (100, 200)), 0.5**200 / (0.75 * share)
     rule(name).check(plan, 1.01 * edge)
     with pytest.raises(TooFewVotes, match=r"n = 200 cannot certify anything .* take n >= 201"):
         rule(name).check(plan, 0.99 * edge)

@@ -65,7 +65,7 @@ def test_everything_is_hoped_for_before_the_first_vote(name):
     table = votes(looks=0)
     silent = Votes(0.5, table.selection * 0, table.estimation, PLAN, table.segments)
     hoped = bound(outlook(silent, np.ones(len(table), dtype=bool)), name)
-    unanimous = 0.95 * 0.05
+    unanimous = 0.75 * 0.05
     expected = unanimous ** (1 / 800) if name == "lower" else 1 - unanimous ** (1 / 800)
     np.testing.assert_allclose(hoped, expected, rtol=1e-9)
 

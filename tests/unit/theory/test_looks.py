@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from scipy.stats import beta, binom
 
 from dualrs.theory import looks as theory
@@ -54,12 +55,21 @@ def test_looks_share_the_level_and_the_last_has_most_of_it(count):
     found = shares(count)
     assert found.shape == (count,)
     assert found.sum() == pytest.approx(1, abs=1e-15)
-    assert found[-1] == 0.95
-    assert found[:-1].tolist() == [0.05 / (count - 1)] * (count - 1)
+    assert found[-1] == 0.75
+    assert found[:-1].tolist() == [0.25 / (count - 1)] * (count - 1)
 
 
 def test_usual_looks_spend_what_the_guarantees_say():
-    np.testing.assert_allclose(shares(len(planned_looks(10_000))), [0.05 / 17] * 17 + [0.95], rtol=1e-15)
+    np.testing.assert_allclose(shares(len(planned_looks(10_000))), [0.25 / 17] * 17 + [0.75], rtol=1e-15)
+
+
+def test_last_look_allows_as_many_misses_at_three_sigmas_as_a_fixed_n():
+    """At n = 10,000 and 0.001 a radius of three sigmas (0.75 at 0.25, as in tables) allows three; at 0.7 of it, two."""
+    needed = ndtr(3)
+    for share, misses in ((1.0, 3), (shares(18)[-1], 3), (0.7, 2)):
+        assert (
+            lower(10_000 - misses, 10_000, 0.001 * share) >= needed > lower(10_000 - misses - 1, 10_000, 0.001 * share)
+        )
 
 
 def test_a_single_look_has_the_whole_level():
@@ -79,10 +89,10 @@ def test_one_look_is_the_plain_bound_exactly(n, level):
 
 
 def test_bound_is_the_best_over_the_looks_each_at_its_share():
-    """By hand: 0.06 * 0.05/3 = 0.001 at 100, 200, 400 votes, 0.057 at 800; as quantiles of the beta distribution."""
+    """By hand: 0.06 * 0.25/3 = 0.005 at 100, 200, 400 votes, 0.045 at 800; as quantiles of the beta distribution."""
     k = np.array([93, 140, 310, 640])
-    lows = [beta.ppf(a, c, n - c + 1) for a, c, n in zip((0.001, 0.001, 0.001, 0.057), k, LOOKS, strict=True)]
-    highs = [beta.isf(a, c + 1, n - c) for a, c, n in zip((0.001, 0.001, 0.001, 0.057), k, LOOKS, strict=True)]
+    lows = [beta.ppf(a, c, n - c + 1) for a, c, n in zip((0.005, 0.005, 0.005, 0.045), k, LOOKS, strict=True)]
+    highs = [beta.isf(a, c + 1, n - c) for a, c, n in zip((0.005, 0.005, 0.005, 0.045), k, LOOKS, strict=True)]
     assert float(lower_at_looks(k, LOOKS, ALL, 0.06)) == pytest.approx(max(lows), rel=1e-9)
     assert float(upper_at_looks(k, LOOKS, ALL, 0.06)) == pytest.approx(min(highs), rel=1e-9)
     assert max(lows) == lows[0]  # the lucky first look, not the last one,
@@ -106,8 +116,8 @@ def test_level_of_a_look_is_that_of_the_plan_wherever_sampling_stopped():
     """A stream that stops at the second look has spent two small shares there, and not the large one of the last."""
     k = np.array([80, 160, 0, 0])
     found = float(lower_at_looks(k, LOOKS, reached(2), 0.06))
-    assert found == pytest.approx(max(lower(80, 100, 0.001), lower(160, 200, 0.001)), rel=1e-12)
-    assert found < float(lower(160, 200, 0.057)) < float(lower(160, 200, 0.06))
+    assert found == pytest.approx(max(lower(80, 100, 0.005), lower(160, 200, 0.005)), rel=1e-12)
+    assert found < float(lower(160, 200, 0.045)) < float(lower(160, 200, 0.06))
 
 
 def test_each_row_has_a_level_and_looks_of_its_own():
@@ -185,8 +195,8 @@ def test_full_level_at_every_look_would_fail_about_twice_as_often():
 
 
 def test_last_share_at_whichever_look_would_fail_too_often():
-    p = float(lower(600, 800, 0.095)) * (1 - 1e-9)
-    assert failure(lambda k, i: lower(k, LOOKS[i], 0.095) > p, LOOKS, p) > 0.19
+    p = float(lower(600, 800, 0.075)) * (1 - 1e-9)
+    assert failure(lambda k, i: lower(k, LOOKS[i], 0.075) > p, LOOKS, p) > 0.15
 
 
 def test_failure_is_counted_by_the_functions_themselves(monkeypatch):

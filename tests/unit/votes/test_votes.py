@@ -186,10 +186,10 @@ def test_bounds_of_a_fixed_plan_are_the_plain_ones_of_the_answer_asked_about():
 
 
 def test_bounds_under_looks_are_the_best_over_the_looks_that_a_row_has_reached():
-    """By hand: 0.1 * 0.05/2 = 0.0025 at 100 and 200 votes, 0.095 at 400."""
+    """By hand: 0.1 * 0.25/2 = 0.0125 at 100 and 200 votes, 0.075 at 400."""
     table, second = adaptive([TO_THE_END, TO_THE_SECOND, NEVER]), np.array([1, 1, 1])
-    low = [lower(40, 100, 0.0025), lower(90, 200, 0.0025), lower(110, 400, 0.095)]
-    high = [upper(40, 100, 0.0025), upper(90, 200, 0.0025), upper(110, 400, 0.095)]
+    low = [lower(40, 100, 0.0125), lower(90, 200, 0.0125), lower(110, 400, 0.075)]
+    high = [upper(40, 100, 0.0125), upper(90, 200, 0.0125), upper(110, 400, 0.075)]
     assert table.lower(second, 0.1).tolist() == [max(low), max(low[:2]), 0.0]
     assert table.upper(second, 0.1).tolist() == [min(high), min(high[:2]), 1.0]
     assert table.upper_of_others(np.array([0, 0, 0]), 0.1).tolist() == [min(high), min(high[:2]), 1.0]
@@ -198,7 +198,7 @@ def test_bounds_under_looks_are_the_best_over_the_looks_that_a_row_has_reached()
 def test_likeliest_other_answer_may_be_another_one_at_each_look():
     plan = SamplingPlan(n0=4, n=200, looks=(100, 200))
     table = adaptive([[[50, 40, 10], [50, 5, 45]]], selection=[[4, 0, 0]], plan=plan)
-    expected = min(upper(40, 100, 0.005), upper(55, 200, 0.095))
+    expected = min(upper(40, 100, 0.025), upper(55, 200, 0.075))
     assert table.upper_of_others(np.array([0]), 0.1).tolist() == [expected]
 
 

@@ -1,6 +1,6 @@
 // Votes: what the networks of a run answered, and bounds on how often they do.
 
-const EARLY = 0.05; // the share of a level that all looks of an adaptive run but the last spend together
+const EARLY = 0.25; // the share of a level that all looks of an adaptive run but the last spend together
 
 /** The votes of one network at one sigma as a rule reads them: up to a step, or with all looks where that is null. */
 class Votes {
