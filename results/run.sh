@@ -36,7 +36,7 @@ dualrs panel results/thousand/first.toml -o results/thousand --inputs 5::10
 dualrs panel results/thousand/ten-thousand.toml -o results/thousand/ten-thousand --inputs 5::30
 results/ablations/run.sh
 results/thousand/rounds.sh 1
-dualrs panel results/thousand/tuned.toml -o runs/rounds/ledgers --inputs 5::20
+dualrs panel results/thousand/tuned.toml -o runs/rounds/ledgers --inputs 5::10
 dualrs panel results/thousand/tuned-seed-1.toml -o runs/rounds/ledgers --inputs 5::20
 dualrs panel results/thousand/first-seed-1.toml -o runs/rounds/ledgers --inputs 5::20 --reuse results/thousand/first.ledger
 tar --sort=name --owner=0 --group=0 --mtime=@0 -C runs/rounds/ledgers -cf - {first-seed-1,tuned,tuned-seed-1}.ledger | xz -9e > results/thousand/rounds/ledgers.tar.xz

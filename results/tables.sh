@@ -19,7 +19,7 @@ done
 rounds=$(mktemp -d)
 tar -xJf thousand/rounds/ledgers.tar.xz -C "$rounds"
 methods=sigma-0.25,sigma-0.5,sigma-1,paper,fusion,cascade
-dualrs compare thousand/first.ledger "$rounds/tuned.ledger" --inputs 5::20 --methods "$methods" \
+dualrs compare thousand/first.ledger "$rounds/tuned.ledger" --methods "$methods" \
     --baseline first/paper -o thousand/rounds/differences.md
 dualrs compare "$rounds"/{first,tuned}-seed-1.ledger --methods "$methods" --baseline first-seed-1/paper -o thousand/rounds/differences-seed-1.md
 dualrs compare thousand/ten-thousand/ten-thousand.ledger --methods sigma-0.25,sigma-0.5,sigma-1,multiscale,paper,fusion,cascade,cascade-0.5 \
