@@ -121,6 +121,7 @@ def compiled(batches: int = 12) -> list[Row]:
 
 def packing(n: int = 100) -> list[Row]:
     """Many inputs at once against one at a time: same network, same votes; and against a loop of the usual kind."""
+    keep_memory()
     rows = []
     for name, network, shape, inputs in (
         ("fully connected", fully_connected(), (1, 8, 8), 1_000),
