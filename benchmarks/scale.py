@@ -103,7 +103,7 @@ def timed(make: Callable[[], SmoothedModel], job: Job, workers: int, folder: Pat
     return Timing(ended - began, driver_after - driver, votes, inputs)
 
 
-def speedup(inputs: int = 150, n: int = 100, certified: int = 12, votes: int = 4_000, times: int = 2) -> list[Row]:
+def speedup(inputs: int = 300, n: int = 100, certified: int = 48, votes: int = 4_000, times: int = 2) -> list[Row]:
     """Two workers with one core each against one with one core, on labelling and on certification."""
     network = zoo.load("cifar10-classifier")
     told = {"sigma": 0.5} if takes_sigma(network) else {}
