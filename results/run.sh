@@ -39,7 +39,7 @@ results/thousand/rounds.sh 1
 dualrs panel results/thousand/tuned.toml -o runs/rounds/ledgers --inputs 5::10
 dualrs panel results/thousand/tuned-seed-1.toml -o runs/rounds/ledgers --inputs 5::20
 dualrs panel results/thousand/first-seed-1.toml -o runs/rounds/ledgers --inputs 5::20 --reuse results/thousand/first.ledger
-tar --sort=name --owner=0 --group=0 --mtime=@0 -C runs/rounds/ledgers -cf - {first-seed-1,tuned,tuned-seed-1}.ledger | xz -9e > results/thousand/rounds/ledgers.tar.xz
+tar --sort=name --owner=0 --group=0 --mtime=@0 -C runs/rounds/ledgers -cf - {first-seed-1,tuned,tuned-seed-1}.ledger | xz --lzma2=preset=9e,lc=4,pb=0 > results/thousand/rounds/ledgers.tar.xz
 dualrs panel results/thousand/first.toml -o results/thousand/seed-1 --inputs 5::40 --seed 1
 
 for sigma in 0.25 0.5 1.0; do
