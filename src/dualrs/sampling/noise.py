@@ -21,6 +21,7 @@ from functools import lru_cache
 from math import isqrt
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from dualrs.data.images import LEVELS, Pixels, content_id
@@ -33,6 +34,7 @@ SHARED = ", shared at sigma_e"  # after the name: the expert at the router's sig
 LARGEST_SIGMA = 8.0
 
 _TABLE_BITS, _GUIDE_BITS = 62, 16
+_FINER_BITS = _TABLE_BITS - _GUIDE_BITS
 _REACH = 9  # standard deviations; what lies beyond has probability < 2^-61
 _UNDECIDED = np.iinfo(np.int16).min
 _CHUNK = 1 << 15  # elements that stay in the cache between the steps
@@ -82,15 +84,30 @@ def draw_block(
     if stream.sigma == 0:
         return np.broadcast_to(np.int16(0), (copies, image.size))
     key = key_of(source.address(input_id, image, stream))
-    philox = np.random.Philox(key=key, counter=[0, 0, 0, block])
+    philox = generator(key, [0, 0, 0, block])
     # The bits that decide come after the guides of a whole block, also where some of its copies are not wanted.
     finer = philox if copies == BLOCK else _from_word(key, _guides(BLOCK * image.size), block)
     return draw_integers(philox, stream.sigma, copies * image.size, finer).reshape(copies, image.size)
 
 
+class _Key(ISeedSequence):
+    """A key as NumPy asks for it; where it is given as ``key=``, NumPy first asks the system for a random one."""
+
+    def __init__(self, words: NDArray[np.uint64]) -> None:
+        self._words = words
+
+    def generate_state(self, n_words: int, dtype: object = np.uint64) -> NDArray[np.uint64]:
+        return self._words
+
+
+def generator(key: NDArray[np.uint64], counter: list[int]) -> np.random.Philox:
+    """A generator of this key of two words, at this place."""
+    return np.random.Philox(_Key(key), counter=counter)  # type: ignore[arg-type]  # any ISeedSequence will do
+
+
 def _from_word(key: NDArray[np.uint64], word: int, block: int) -> np.random.Philox:
     """A generator that goes on at some word of a block; a step of the counter gives four."""
-    philox = np.random.Philox(key=key, counter=[word // 4, 0, 0, block])
+    philox = generator(key, [word // 4, 0, 0, block])
     philox.random_raw(word % 4)
     return philox
 
@@ -114,19 +131,21 @@ def _guides(size: int) -> int:
 def draw_integers(philox: np.random.Philox, sigma: float, size: int, finer: np.random.Philox) -> Int16s:
     """So many numbers round(255 * d), d ~ N(0, sigma^2), from a generator; ``finer`` decides where 16 bits do not."""
     table = _table(sigma)
-    guide = philox.random_raw(_guides(size)).astype("<u8", copy=False).view("<u2")[:size]
-    noise = np.empty(size, dtype=np.int16)
+    noise, undecided = np.empty(size, dtype=np.int16), []
     for start in range(0, size, _CHUNK):
-        np.take(table.guide, guide[start : start + _CHUNK], out=noise[start : start + _CHUNK], mode="clip")
+        part = noise[start : start + _CHUNK]
+        guide = philox.random_raw(_guides(len(part))).astype("<u8", copy=False).view("<u2")[: len(part)]
+        np.take(table.guide, guide, out=part, mode="wrap")
+        open_ = np.flatnonzero(part == _UNDECIDED)
+        undecided.append((start + open_, guide[open_]))
     # Where 16 bits do not decide, 46 more do.
-    open_ = np.flatnonzero(noise == _UNDECIDED)
-    rest = finer.random_raw(len(open_)) >> np.uint64(64 - _TABLE_BITS + _GUIDE_BITS)
-    cells = guide[open_]
-    uniform = (cells.astype(np.uint64) << np.uint64(_TABLE_BITS - _GUIDE_BITS) | rest).astype(np.int64)
+    open_, cells = map(np.concatenate, zip(*undecided, strict=True))
+    rest = finer.random_raw(len(open_)) >> np.uint64(64 - _FINER_BITS)
     place = table.first[cells]
-    noise[open_] = place + (uniform >= table.cdf[place]) - table.largest
-    far = np.flatnonzero(table.several[cells])
-    noise[open_[far]] = np.searchsorted(table.cdf, uniform[far], side="right") - table.largest
+    noise[open_] = place + (rest >= table.step[place]) - table.largest
+    far = np.flatnonzero(table.several[place])
+    uniform = cells[far].astype(np.uint64) << np.uint64(_FINER_BITS) | rest[far]
+    noise[open_[far]] = np.searchsorted(table.cdf, uniform.astype(np.int64), side="right") - table.largest
     return noise
 
 
@@ -140,8 +159,9 @@ class _Table:
 
     cdf: NDArray[np.int64]  # (2 * largest,)
     guide: Int16s  # (65536,): the value, or _UNDECIDED where the top bits leave more than one
-    first: NDArray[np.int64]  # (65536,): the place in ``cdf`` of the first step above these bits
-    several: NDArray[np.bool_]  # (65536,): whether the bits leave more than two values
+    first: NDArray[np.uint16]  # (65536,): the place in ``cdf`` of the first step above these bits
+    step: NDArray[np.uint64]  # (2 * largest,): the bits of ``cdf`` that come after those of the guide
+    several: NDArray[np.bool_]  # (2 * largest,): whether the next step has the same top bits
     largest: int
 
 
@@ -153,11 +173,12 @@ def _table(sigma: float) -> _Table:
     # P[Z <= z] = Phi((z + 1/2) / (255 sigma)), by symmetry for negative z.
     upper = [_normal_cdf((2 * z + 1) * denominator, 2 * LEVELS * numerator, _TABLE_BITS) for z in range(largest)]
     cdf = np.array([(1 << _TABLE_BITS) - u for u in reversed(upper)] + upper, dtype=np.int64)
-    cells = np.arange(1 << _GUIDE_BITS, dtype=np.int64) << (_TABLE_BITS - _GUIDE_BITS)
-    last = cells + ((1 << (_TABLE_BITS - _GUIDE_BITS)) - 1)
-    lowest, highest = (np.searchsorted(cdf, u, side="right") for u in (cells, last))
-    guide = np.where(lowest == highest, lowest - largest, _UNDECIDED).astype(np.int16)
-    return _Table(cdf, guide, lowest, highest > lowest + 1, largest)
+    cells = np.arange(1 << _GUIDE_BITS, dtype=np.int64) << _FINER_BITS
+    first, last = (np.searchsorted(cdf, u, side="right") for u in (cells, cells + ((1 << _FINER_BITS) - 1)))
+    guide = np.where(first == last, first - largest, _UNDECIDED).astype(np.int16)
+    several = np.append(np.diff(cdf >> _FINER_BITS) == 0, False)
+    step = (cdf & ((1 << _FINER_BITS) - 1)).astype(np.uint64)
+    return _Table(cdf, guide, first.astype(np.uint16), step, several, largest)
 
 
 _POINT = 192  # fractional bits of the fixed-point arithmetic; the series loses about 60 of them

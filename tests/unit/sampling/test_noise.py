@@ -123,9 +123,11 @@ def test_one_comparison_decides_only_where_the_bits_leave_two_values(sigma):
     )  # steps of the distribution function that a cell has above its first number
     two = inside == 1
     assert two.any()
-    step = table.cdf[table.first[two]]
-    assert ((cells[two] * width < step) & (step < (cells[two] + 1) * width)).all()
-    np.testing.assert_array_equal(table.several, inside > 1)
+    step = cells[two] * width + table.step[table.first[two]].astype(np.int64)
+    np.testing.assert_array_equal(step, table.cdf[table.first[two]])
+    assert (step < (cells[two] + 1) * width).all()
+    undecided = inside > 0
+    np.testing.assert_array_equal(table.several[table.first[undecided]], inside[undecided] > 1)
 
 
 def test_extreme_uniform_numbers_give_the_extreme_values():
