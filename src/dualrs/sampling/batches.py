@@ -14,6 +14,7 @@ from dualrs.sampling.lanes import Run
 from dualrs.sampling.noise import Int16s, NoiseSource, draw_block
 from dualrs.votes import BLOCK, Purpose, Stream, Unit
 
+_AT_ONCE = 1 << 14  # numbers: drawn in less time than a thread takes to wake
 _TRIAL = NoiseSource(Purpose.TRIAL, seed=0)
 
 
@@ -64,7 +65,12 @@ class NoiseRows:
         number, noise = self._cut.pop(key, (None, None))
         if noise is None or number != block:
             copies = min(BLOCK, unit.stop - block * BLOCK)  # what no vote will ask for is not drawn
-            noise = self._pool.submit(draw_block, self._source, unit.input_id, image, unit.stream, block, copies)
+            address = self._source, unit.input_id, image, unit.stream, block, copies
+            if copies * image.size <= _AT_ONCE:
+                noise = Future()
+                noise.set_result(draw_block(*address))
+            else:
+                noise = self._pool.submit(draw_block, *address)
         if until % BLOCK and until < unit.stop:
             self._cut[key] = (block, noise)
         return noise

@@ -20,7 +20,7 @@ from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.noise import Int16s
 
 BATCH_SIZE = 256  # by default, and at most
-_CACHE = 4 << 20  # bytes that a layer may leave of a batch, for each thread of a CPU
+_CACHE = 4 << 20  # bytes that a layer may leave of a batch on one thread of a CPU; of several each has half as many
 _LEAST = 4
 
 
@@ -75,7 +75,8 @@ class Machine:
 
     def suit(self, widest: int) -> None:
         """Halve the batch size until what a layer leaves of a batch, so many bytes an image, stays in the cache."""
-        while self.batch_size > _LEAST and self.batch_size * widest > _CACHE * self.noise_threads:
+        cache = max(_CACHE, _CACHE * self.noise_threads // 2)
+        while self.batch_size > _LEAST and self.batch_size * widest > cache:
             self.batch_size //= 2
 
     def images(self, rows: Int16s, shape: tuple[int, ...]) -> Tensor:
