@@ -153,7 +153,8 @@ def _answers(
             for model, logits in zip(lane.models, tables, strict=True):
                 check_finite(logits[:asked], model.name)
                 answers.append(logits.argmax(dim=1))
-                answers[-1][asked:][~torch.isfinite(logits[asked:]).all(dim=1)] = -1
+                if asked < len(logits):
+                    answers[-1][asked:][~torch.isfinite(logits[asked:]).all(dim=1)] = -1
             return [each.cpu().numpy() for each in answers]
     except NonFiniteLogits as error:
         inputs = np.repeat([run.order.unit.input_id for run in runs], [run.votes for run in runs])

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from math import isfinite
 
 import torch
 from torch import Tensor
@@ -115,8 +116,8 @@ def _fit(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> int
 
 def check_finite(logits: Tensor, name: str) -> None:
     """A non-finite output is an error, not a vote."""
-    extremes = torch.stack(logits.aminmax())  # NaN is both; much quicker than to look at each of many answers
-    if not bool(torch.isfinite(extremes).all()):
+    extremes = torch.stack(logits.aminmax()).tolist()  # NaN is both; much quicker than to look at each of many answers
+    if not all(map(isfinite, extremes)):
         rows = (~torch.isfinite(logits).all(dim=1)).nonzero().flatten().tolist()
         raise NonFiniteLogits(
             f"the {name} returned NaN or infinite logits on {len(rows)} of {len(logits)} noisy copies"
