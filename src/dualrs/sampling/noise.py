@@ -141,7 +141,7 @@ def draw_integers(philox: np.random.Philox, sigma: float, size: int, finer: np.r
     # Where 16 bits do not decide, 46 more do.
     open_, cells = map(np.concatenate, zip(*undecided, strict=True))
     rest = finer.random_raw(len(open_)) >> np.uint64(64 - _FINER_BITS)
-    place = table.first[cells]
+    place = table.first[cells].astype(np.intp)
     noise[open_] = place + (rest >= table.step[place]) - table.largest
     far = np.flatnonzero(table.several[place])
     uniform = cells[far].astype(np.uint64) << np.uint64(_FINER_BITS) | rest[far]
