@@ -84,7 +84,7 @@ def draw_block(
     if stream.sigma == 0:
         return np.broadcast_to(np.int16(0), (copies, image.size))
     key = key_of(source.address(input_id, image, stream))
-    philox = generator(key, [0, 0, 0, block])
+    philox = _generator(key, [0, 0, 0, block])
     # The bits that decide come after the guides of a whole block, also where some of its copies are not wanted.
     finer = philox if copies == BLOCK else _from_word(key, _guides(BLOCK * image.size), block)
     return draw_integers(philox, stream.sigma, copies * image.size, finer).reshape(copies, image.size)
@@ -100,14 +100,14 @@ class _Key(ISeedSequence):
         return self._words
 
 
-def generator(key: NDArray[np.uint64], counter: list[int]) -> np.random.Philox:
+def _generator(key: NDArray[np.uint64], counter: list[int]) -> np.random.Philox:
     """A generator of this key of two words, at this place."""
     return np.random.Philox(_Key(key), counter=counter)  # type: ignore[arg-type]  # any ISeedSequence will do
 
 
 def _from_word(key: NDArray[np.uint64], word: int, block: int) -> np.random.Philox:
     """A generator that goes on at some word of a block; a step of the counter gives four."""
-    philox = generator(key, [word // 4, 0, 0, block])
+    philox = _generator(key, [word // 4, 0, 0, block])
     philox.random_raw(word % 4)
     return philox
 
