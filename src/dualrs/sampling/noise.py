@@ -131,15 +131,13 @@ def _guides(size: int) -> int:
 def draw_integers(philox: np.random.Philox, sigma: float, size: int, finer: np.random.Philox) -> Int16s:
     """So many numbers round(255 * d), d ~ N(0, sigma^2), from a generator; ``finer`` decides where 16 bits do not."""
     table = _table(sigma)
-    noise, undecided = np.empty(size, dtype=np.int16), []
+    guide = philox.random_raw(_guides(size)).astype("<u8", copy=False).view("<u2")[:size]
+    noise = np.empty(size, dtype=np.int16)
     for start in range(0, size, _CHUNK):
-        part = noise[start : start + _CHUNK]
-        guide = philox.random_raw(_guides(len(part))).astype("<u8", copy=False).view("<u2")[: len(part)]
-        np.take(table.guide, guide, out=part, mode="wrap")
-        open_ = np.flatnonzero(part == _UNDECIDED)
-        undecided.append((start + open_, guide[open_]))
+        np.take(table.guide, guide[start : start + _CHUNK], out=noise[start : start + _CHUNK], mode="wrap")
     # Where 16 bits do not decide, 46 more do.
-    open_, cells = map(np.concatenate, zip(*undecided, strict=True))
+    open_ = np.flatnonzero(noise == _UNDECIDED)
+    cells = guide[open_]
     rest = finer.random_raw(len(open_)) >> np.uint64(64 - _FINER_BITS)
     place = table.first[cells].astype(np.intp)
     noise[open_] = place + (rest >= table.step[place]) - table.largest

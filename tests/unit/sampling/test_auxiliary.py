@@ -36,6 +36,10 @@ def draws(some, *size):
 # The stream
 
 
+def test_nothing_may_be_drawn():
+    assert [drawn.shape for drawn in draws(votes(), 0)] == [(8, 0), (8, 0)]
+
+
 def test_the_stream_is_a_file_format():
     """Against the definition in docs/file-formats.md, written out by hand, and against numbers that stay."""
     image = np.arange(16, dtype=np.uint8).reshape(1, 4, 4)
