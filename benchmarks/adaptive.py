@@ -21,6 +21,7 @@ from dualrs.data.sources import open_dataset
 from dualrs.models.hardware import keep_memory
 from dualrs.pipeline.networks import Networks
 from dualrs.sampling.collect import Progress
+from dualrs.smoothed.model import Budget, SmoothedModel
 
 SIGMAS, SIGMA_E, N = (0.25, 0.5, 1.0), 1.0, 10_000
 Images = NDArray[np.uint8]
@@ -59,6 +60,11 @@ class Meter:
         return self.all_seconds / self.inputs
 
 
+def certifying(model: SmoothedModel, n: int = N, rule: str | None = None, budget: Budget = "fixed") -> Meter:
+    """Certification by a model, on noise of one seed."""
+    return Meter(lambda x, p: model.certify(x, n=n, rule=rule, budget=budget, seed=0, progress=p))
+
+
 def cost_of_a_certificate(rounds: int = 5, few: int = 2, many: int = 25) -> list[Row]:
     """Votes and seconds per input of each way to certify, on the bundled networks.
 
@@ -80,24 +86,18 @@ def cost_of_a_certificate(rounds: int = 5, few: int = 2, many: int = 25) -> list
     for model in (one, dual, stages):  # preflight, noise tables
         model.certify(spread[0], n=300, seed=0)
     fixed = {
-        "standard, sigma 0.5": Meter(lambda x, p: one.certify(x, n=N, progress=p, seed=0)),
-        "Multiscale": Meter(lambda x, p: stages.certify(x, n=N, rule="multiscale", progress=p, seed=0)),
-        "cascade": Meter(lambda x, p: stages.certify(x, n=N, progress=p, seed=0)),
-        "dual, rule paper, copies not shared": Meter(
-            lambda x, p: apart.certify(x, n=N, rule="paper", progress=p, seed=0)
-        ),
-        "dual, rule paper": Meter(lambda x, p: dual.certify(x, n=N, rule="paper", progress=p, seed=0)),
-        "dual, rule fusion": Meter(lambda x, p: dual.certify(x, n=N, rule="fusion", progress=p, seed=0)),
+        "standard, sigma 0.5": certifying(one),
+        "Multiscale": certifying(stages, rule="multiscale"),
+        "cascade": certifying(stages),
+        "dual, rule paper, copies not shared": certifying(apart, rule="paper"),
+        "dual, rule paper": certifying(dual, rule="paper"),
+        "dual, rule fusion": certifying(dual, rule="fusion"),
     }
     adaptive = {
-        "cascade, adaptive": Meter(lambda x, p: stages.certify(x, n=N, budget="adaptive", progress=p, seed=0)),
-        "standard, adaptive": Meter(lambda x, p: one.certify(x, n=N, budget="adaptive", progress=p, seed=0)),
-        "dual, rule paper, adaptive": Meter(
-            lambda x, p: dual.certify(x, n=N, rule="paper", budget="adaptive", progress=p, seed=0)
-        ),
-        "dual, rule fusion, adaptive": Meter(
-            lambda x, p: dual.certify(x, n=N, rule="fusion", budget="adaptive", progress=p, seed=0)
-        ),
+        "cascade, adaptive": certifying(stages, budget="adaptive"),
+        "standard, adaptive": certifying(one, budget="adaptive"),
+        "dual, rule paper, adaptive": certifying(dual, rule="paper", budget="adaptive"),
+        "dual, rule fusion, adaptive": certifying(dual, rule="fusion", budget="adaptive"),
     }
     for turn in range(rounds):
         images = spread[turn::rounds]
@@ -127,7 +127,7 @@ def growth() -> list[Row]:
         sigmas = tuple(np.linspace(0.25, 1.0, candidates).tolist())
         dual = DualSmoothed(_answers(network, candidates), network, sigmas, 1.0)
         dual.certify(images[0], n=200)
-        meter = Meter(lambda x, p: dual.certify(x, n=n, progress=p, seed=0)).measure(images[:inputs])
+        meter = certifying(dual, n).measure(images[:inputs])
         return f"{meter.votes:,.0f} votes, {1e3 * meter.seconds:.0f} ms an input"
 
     for n in (1_000, 10_000):

@@ -1,12 +1,10 @@
 """No line of a document is longer than 120 characters; a table, a picture or a command may be."""
 
 import re
-from pathlib import Path
 
 import pytest
+from made import DOCUMENTS, ROOT
 
-ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "results").rglob("README.md")])
 NO_PROSE = re.compile(r"^```.*?^```|^<!--.*?-->|^[|!][^\n]*", re.DOTALL | re.MULTILINE)
 
 
