@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 
 import torch
 from torch import Tensor
@@ -84,6 +85,8 @@ def join(device: str | torch.device) -> Processes:
     if launched == 1:
         return Processes(open_device(device))
     kind = str(device).partition(":")[0]
+    # Functions there keep the group that they find when imported, and its threads, as a default: let them find none.
+    import_module("torch.distributed.nn.functional")
     state = need("accelerate", "gpus", _PURPOSE).PartialState(cpu=kind == "cpu", timeout=_PATIENCE)
     atexit.register(_leave)
     if state.num_processes != launched or state.device.type != kind:

@@ -3,6 +3,7 @@
 RANK=0 WORLD_SIZE=2 ... python shared_training.py FOLDER    writes FOLDER/0.pt: what this process saw
 """
 
+import atexit
 import sys
 from pathlib import Path
 
@@ -109,8 +110,15 @@ def refused(path, *, about="refused", batch_size=16, factor=1.0, device="cpu"):
     return "nothing"
 
 
+def threads():
+    """How many the process has, those of C++ with them; Linux says it."""
+    tasks = Path("/proc/self/task")
+    return len(list(tasks.iterdir())) if tasks.is_dir() else 1
+
+
 def main(folder):
     torch.set_num_threads(1)
+    atexit.register(lambda: (folder / f"{rank}.threads").write_text(f"{threads()}"))  # the last of all
     rank = join("cpu").rank
     begun(folder / "begun by two")
     seen = {

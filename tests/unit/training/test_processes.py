@@ -43,9 +43,8 @@ def folder(tmp_path_factory):
         )
         for rank in range(TOGETHER)
     ]
-    for process in processes:
-        complaints = process.communicate(timeout=120)[1]
-        assert process.returncode == 0, complaints
+    complaints = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * TOGETHER, complaints
     return folder
 
 
@@ -117,6 +116,10 @@ def test_only_one_process_writes(folder, seen, tmp_path):
     assert sorted(p.name for p in folder.glob("*whole*")) == ["whole.json", "whole.log.csv", "whole.safetensors"]
     assert card.training == whole(tmp_path / "whole.safetensors").training
     assert [row[0] for row in losses(folder)] == ["10", "20", "24"]
+
+
+def test_no_thread_is_left_to_the_end_of_the_interpreter(folder):
+    assert [(folder / f"{rank}.threads").read_text() for rank in range(TOGETHER)] == ["1"] * TOGETHER
 
 
 @pytest.mark.parametrize(
