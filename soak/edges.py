@@ -34,7 +34,7 @@ class Spot:
 
 @cache
 def _edge(looks: tuple[int, ...], level: float, near: float) -> float:
-    n, spent = looks[-1], level * shares(len(looks))
+    n, spent = looks[-1], level * shares(looks)
     k = min(n, round(near * n))
 
     def inside(count: int) -> float:

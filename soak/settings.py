@@ -112,7 +112,7 @@ def _cohen(case: str, votes: Votes, near: float, factor: float = 1.0, shares: bo
             drawn = problem.draw(votes.plan(problem.n0), "apart", trials, rng).experts[0]
             if shares:
                 return int(false_claims(rule("cohen").certify(drawn, factor * votes.alpha), problem).sum())
-            with patch.object(theory, "shares", np.ones):
+            with patch.object(theory, "shares", lambda looks: np.ones(len(looks))):
                 return int(false_claims(rule("cohen").certify(drawn, votes.alpha), problem).sum())
 
         return errors

@@ -56,7 +56,7 @@ class Role:
 
 @cache
 def _failure(p: float, looks: tuple[int, ...], level: float) -> float:
-    return failure(p, looks, (level * shares(len(looks))).tolist())
+    return failure(p, looks, (level * shares(looks)).tolist())
 
 
 @dataclass(frozen=True)

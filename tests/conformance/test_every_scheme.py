@@ -404,7 +404,7 @@ def test_real_run_verifies_exports_and_is_the_same_after_resuming(kind, options,
         assert Header.from_json(ledger.header.to_json()).fingerprint == ledger.header.fingerprint
         exported(ledger, tmp_path / "whole.csv")
 
-    for batches in (1, 7, 15):
+    for batches in (1, 5, 10):
         path, reports = tmp_path / f"stopped {batches}.ledger", count()
 
         def stop(progress, reports=reports, batches=batches):

@@ -59,7 +59,7 @@ def test_cohen_is_never_above_a_fixed_n_at_whichever_look_is_best(crowd):
 def test_rule_is_never_above_itself_at_the_full_level_at_every_look(name, crowd):
     found = rule(name).certify(crowd.votes, crowd.alpha)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(theory, "shares", lambda looks: np.ones(looks))
+        patch.setattr(theory, "shares", lambda looks: np.ones(len(looks)))
         full = rule(name).certify(crowd.votes, crowd.alpha)
     assert_no_better(found, full)
     assert (found.radius < full.radius)[full.radius > 0].all()

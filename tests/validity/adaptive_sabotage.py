@@ -26,7 +26,7 @@ def honest(rule, votes):
 def full_alpha_at_every_look(rule, votes):
     """No look knows of the others: each spends the whole level."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(theory, "shares", lambda looks: np.ones(looks))
+        patch.setattr(theory, "shares", lambda looks: np.ones(len(looks)))
         return honest(rule, votes)
 
 

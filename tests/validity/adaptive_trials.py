@@ -50,14 +50,14 @@ def edge(level, least=0.6, most=0.8):
     Just inside a bound of the last look, whose share is the largest, from a count between ``least`` and ``most`` of all
     votes. Discreteness leaves the early looks what it will.
     """
-    spent = level * shares(len(LOOKS))
+    spent = level * shares(LOOKS)
     inside = (float(lower(k, N, spent[-1])) * (1 - 1e-9) for k in range(int(least * N), int(most * N)))
     return max(inside, key=lambda p: failure(p, spent))
 
 
 def sharp(level):
     """A rate of errors that tells: what one bound at its edge has, but for chance and the counts that there are."""
-    return 0.88 * failure(edge(level), level * shares(len(LOOKS)))
+    return 0.88 * failure(edge(level), level * shares(LOOKS))
 
 
 # Problems

@@ -140,7 +140,7 @@ def failing(role, plan):
     """The exact probability that it does; an upper bound is a lower one on everything else."""
     p = role.probability if role.kind == LOWER else 1 - role.probability
     if plan.adaptive:
-        return failure(p, role.level * shares(len(plan.looks)))
+        return failure(p, role.level * shares(plan.looks))
     return float(
         binom.pmf(np.arange(plan.n + 1), plan.n, p)[lower(np.arange(plan.n + 1), plan.n, role.level) > p].sum()
     )

@@ -118,7 +118,7 @@ def test_problems_are_sharp(case, coupling, name):
 
 @pytest.mark.parametrize("level", [ALPHA, ALPHA / 2, ALPHA / 4])
 def test_edge_is_where_the_looks_fail_together_nearly_as_often_as_their_level_allows(level):
-    assert 0.8 * level < failure(edge(level), level * shares(len(LOOKS))) <= level
+    assert 0.8 * level < failure(edge(level), level * shares(LOOKS)) <= level
 
 
 @pytest.mark.parametrize("name", TWO_STAGE)

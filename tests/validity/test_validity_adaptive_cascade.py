@@ -215,7 +215,7 @@ def test_policy_that_others_stop_errs_no_more_often_than_alpha(who):
 def full_level_at_every_look(problem, votes):
     """No look knows of the others."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(theory, "shares", lambda looks: np.ones(looks))
+        patch.setattr(theory, "shares", lambda looks: np.ones(len(looks)))
         return false_rows(problem.certify(votes, ALPHA), problem)
 
 

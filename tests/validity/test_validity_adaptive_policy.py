@@ -164,6 +164,6 @@ def test_policy_with_the_full_alpha_at_every_look_is_caught(target, monkeypatch)
     votes = votes_of(problem, "cohen", "apart", 500)
     accepted = judge(carried_out(problem, "cohen", target(problem), votes)[0], problem)
     assert not accepted.rejected, accepted
-    monkeypatch.setattr(theory, "shares", lambda looks: np.ones(looks))
+    monkeypatch.setattr(theory, "shares", lambda looks: np.ones(len(looks)))
     caught = judge(carried_out(problem, "cohen", target(problem), votes)[0], problem)
     assert caught.rejected, caught

@@ -65,7 +65,7 @@ class Rule(Generic[V]):
 
     def check(self, plan: SamplingPlan, alpha: float) -> None:
         """Refuse, before any vote is drawn, a plan under which nothing can be certified."""
-        needed = smallest_n(self.strictest_level(ErrorBudget(alpha).alpha) * shares(len(plan.looks))[-1])
+        needed = smallest_n(self.strictest_level(ErrorBudget(alpha).alpha) * shares(plan.looks)[-1])
         if plan.n0 < 1:
             raise BadSetting("n0 must be at least 1: without selection votes there is no class to certify")
         if plan.n < needed:

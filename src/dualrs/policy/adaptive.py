@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dualrs.certificates import Radii
-from dualrs.policy.hopes import UNLIKELY, Hopes
+from dualrs.policy.hopes import Hopes, not_worth_it
 from dualrs.policy.target import Target, reaches
 from dualrs.votes import Stream, Tally, Votes, Wanted
 
-POLICY = "look by look 3"  # named in the ledgers of adaptive runs: other decisions, or other levels, make another run
+POLICY = "look by look 4"  # named in the ledgers of adaptive runs: other decisions, or other levels, make another run
 
 Outlook = Callable[[Mapping[Stream, Hopes]], Radii[Hopes]]
 
@@ -98,10 +98,11 @@ def next_stage(voters: Mapping[Stream, Votes], outlook: Outlook, target: Target)
 def _farthest(ahead: Prospect, voters: Mapping[Stream, Votes], outlook: Outlook) -> Stream:
     """Of the models that may reach the goal alone, if there are such, the one that is expected to reach farthest."""
     count = len(ahead.models)
-    unlikely = np.repeat([UNLIKELY, 0.5], count)  # rows where one model goes on as well as may be, and as is expected
+    # Rows where one model goes on as well as may be, and as is expected.
+    unlikely = {s: np.repeat([not_worth_it(votes)[0], 0.5], count) for s, votes in voters.items()}
     hopeful = {m: np.tile([m == other for other in ahead.models], 2) for m in ahead.models}
     nowhere = np.zeros(2 * count, dtype=np.bool_)
-    found = outlook({s: Hopes.of(votes, hopeful.get(s, nowhere), unlikely) for s, votes in voters.items()}).radius
+    found = outlook({s: Hopes.of(votes, hopeful.get(s, nowhere), unlikely[s]) for s, votes in voters.items()}).radius
     reaching = [reaches(radius, ahead.goal) for radius in found[:count].tolist()]
     ranked = sorted(zip(reaching, found[count:].tolist(), range(count), strict=True), reverse=True)
     return ahead.models[ranked[0][2]]

@@ -16,7 +16,7 @@ from dualrs.theory.bounds import Floats, lower, upper
 from dualrs.theory.looks import shares
 from dualrs.votes import Counts, Votes
 
-UNLIKELY = 0.005  # that an answer is likelier than hoped; a smaller number gives up later, and more rarely in vain
+PATIENCE = 0.02  # a smaller number gives a goal up later, and more rarely in vain
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,17 @@ class Hopes:
     """A row per input; those marked ``hopeful`` read the bounds of the last look, the others those of now.
 
     ``unlikely`` is the chance that an answer is likelier than is hoped for: 0 hopes for the best that any votes could
-    show, 1/2 expects what the votes so far suggest.
+    show, 1/2 expects what the votes so far suggest. By default it is that at which more votes are not worth their cost.
     """
 
     votes: Votes
     hopeful: NDArray[np.bool_]  # (rows,)
-    unlikely: float | Floats = UNLIKELY  # one for all, or one for each row
+    unlikely: float | Floats | None = None  # one for all, or one for each row
 
     @classmethod
-    def of(cls, one: Votes, hopeful: NDArray[np.bool_], unlikely: float | Floats = UNLIKELY) -> "Hopes":
+    def of(cls, one: Votes, hopeful: NDArray[np.bool_], unlikely: float | Floats | None = None) -> "Hopes":
         """One input in as many rows as there are cases."""
-        return _Cases(one, hopeful, unlikely)
+        return _Cases(one, hopeful, float(not_worth_it(one)[0]) if unlikely is None else unlikely)
 
     def __len__(self) -> int:
         return len(self.hopeful)
@@ -66,7 +66,7 @@ class Hopes:
 
     def lower(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
         """The lower bound now or, in hopeful rows, the one that more votes may reach."""
-        likely = upper(self._seen(answer), self._asked, self.unlikely)
+        likely = upper(self._seen(answer), self._asked, self._chance)
         then = lower(self._hoped(answer, likely), self.votes.plan.n, self._last(level))
         return self._best(np.maximum, self.votes.lower(answer, level), then)
 
@@ -82,12 +82,16 @@ class Hopes:
         return self._best(np.minimum, self.votes.upper_of_others(answer, level), hoped)
 
     def _hoped_upper(self, answer: NDArray[np.int64], level: ArrayLike) -> Floats:
-        likely = lower(self._seen(answer), self._asked, self.unlikely)
+        likely = lower(self._seen(answer), self._asked, self._chance)
         return upper(self._hoped(answer, likely), self.votes.plan.n, self._last(level))
 
     def _hoped(self, answer: NDArray[np.int64], likely: Floats) -> Floats:
         """The count at the last look, if the votes to come are as is likely."""
         return np.asarray(_of(self.votes.estimation, answer) + self._to_come * likely)
+
+    @property
+    def _chance(self) -> float | Floats:
+        return not_worth_it(self.votes) if self.unlikely is None else self.unlikely
 
     def _seen(self, answer: NDArray[np.int64]) -> Counts:
         return _of(self.votes.selection + self.votes.estimation, answer)
@@ -101,10 +105,15 @@ class Hopes:
         return np.asarray(self.votes.plan.n - self.sampled)
 
     def _last(self, level: ArrayLike) -> Floats:
-        return np.asarray(np.asarray(level) * shares(len(self.votes.plan.looks))[-1])
+        return np.asarray(np.asarray(level) * shares(self.votes.plan.looks)[-1])
 
     def _best(self, better: Callable[[Floats, Floats], Floats], now: Floats, then: Floats) -> Floats:
         return np.where(self.hopeful, better(now, then), now)
+
+
+def not_worth_it(votes: Votes) -> Floats:
+    """The chance of success that is too small for the votes that are still to come: in proportion to how many."""
+    return np.asarray(PATIENCE * (1 - votes.sampled / votes.plan.n))
 
 
 def _of(counts: Counts, answer: NDArray[np.int64]) -> Counts:
@@ -162,7 +171,7 @@ class _Cases(Hopes):
     ) -> Floats:
         """A bound for each row; most rows ask for the same, so few bounds differ."""
         rows = len(self)
-        asked = answer.tolist(), *(_listed(each, rows) for each in (level, self.unlikely, self.hopeful))
+        asked = answer.tolist(), *(_listed(each, rows) for each in (level, self._chance, self.hopeful))
         about = {one: heard(one) for one in set(asked[0])}
         known: dict[tuple[int, float, float, bool], float] = {}
         for case in zip(*asked, strict=True):
@@ -171,7 +180,7 @@ class _Cases(Hopes):
         return np.array([known[case] for case in zip(*asked, strict=True)])
 
     def _bound(self, side: _Side, heard: _Heard, level: float, unlikely: float, hopeful: bool) -> float:
-        plan, spent = self.votes.plan, _shares(len(self.votes.plan.looks))
+        plan, spent = self.votes.plan, _shares(self.votes.plan.looks)
         reached = zip(heard.at_looks, plan.looks, spent, strict=False)
         bounds = [side.nothing, *[side.bound(count, look, level * share) for count, look, share in reached]]
         if hopeful:
@@ -212,7 +221,7 @@ def _upper(count: float, n: int, level: float) -> float:
 
 
 @lru_cache
-def _shares(looks: int) -> list[float]:
+def _shares(looks: tuple[int, ...]) -> list[float]:
     found: list[float] = shares(looks).tolist()
     return found
 

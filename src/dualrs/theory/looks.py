@@ -23,11 +23,12 @@ def planned_looks(n: int) -> tuple[int, ...]:
     return (*sorted(look for look in early if look < n), n)
 
 
-def shares(looks: int) -> Floats:
-    """The share of a bound's level that each of several looks spends; they sum to 1."""
-    if looks == 1:
+def shares(looks: tuple[int, ...]) -> Floats:
+    """The share of a bound's level that each of several looks spends, the early ones by their votes; they sum to 1."""
+    if len(looks) == 1:
         return np.ones(1)
-    return np.array([EARLY / (looks - 1)] * (looks - 1) + [1 - EARLY])
+    early = np.array(looks[:-1], dtype=np.float64)
+    return np.append(EARLY * early / early.sum(), 1 - EARLY)
 
 
 def lower_at_looks(k: ArrayLike, looks: tuple[int, ...], reached: NDArray[np.bool_], level: ArrayLike) -> Floats:
@@ -47,4 +48,4 @@ def upper_at_looks(k: ArrayLike, looks: tuple[int, ...], reached: NDArray[np.boo
 
 def _spent(level: ArrayLike, looks: tuple[int, ...]) -> Floats:
     """The level of each look, shape (..., looks): fixed by the plan, and not by where sampling stopped."""
-    return np.asarray(np.asarray(level)[..., None] * shares(len(looks)))
+    return np.asarray(np.asarray(level)[..., None] * shares(looks))

@@ -33,13 +33,13 @@ def votes(*segments, sigma=0.5, selected=0):
 
 
 def low(level, *counts):
-    """Best lower bound over the looks that were reached: 0.125 of the level at the first two, 0.75 at the last."""
-    shares = (0.125, 0.125, 0.75)
+    """The best over the looks that were reached: a twelfth of the level at 100 votes, a sixth at 200, 3/4 at 400."""
+    shares = (1 / 12, 1 / 6, 3 / 4)
     return max(float(lower(k, n, level * s)) for k, n, s in zip(counts, PLAN.looks, shares, strict=False))
 
 
 def high(level, *counts):
-    shares = (0.125, 0.125, 0.75)
+    shares = (1 / 12, 1 / 6, 3 / 4)
     return min(float(upper(k, n, level * s)) for k, n, s in zip(counts, PLAN.looks, shares, strict=False))
 
 
@@ -57,7 +57,7 @@ def test_cohen_takes_the_best_look():
 def test_a_lucky_look_counts_though_later_ones_were_not():
     lucky = votes([100, 0, 0], [60, 40, 0])
     found = rule("cohen").certify(lucky, ALPHA)[0]
-    assert found.radius == pytest.approx(0.5 * ndtri(float(lower(100, 100, 0.125 * ALPHA))), rel=1e-12)
+    assert found.radius == pytest.approx(0.5 * ndtri(float(lower(100, 100, ALPHA / 12))), rel=1e-12)
 
 
 @pytest.mark.parametrize(("name", "router", "classifier"), [("paper", 0.05, 0.05), ("nosplit", 0.1, 0.1)])

@@ -41,8 +41,8 @@ def as_stage(votes, row):
     if not plan.adaptive:
         looks = [(votes.estimation[row].tolist(), 1.0)] if votes.sampled[row] else []
         return Stage(votes.sigma, votes.selection[row].tolist(), looks, votes.passes)
-    early, counts = 0.25 / (len(plan.looks) - 1), votes.segments[row].cumsum(axis=0)
-    shares = [*[early] * (len(plan.looks) - 1), 0.75]
+    early, counts = sum(plan.looks[:-1]), votes.segments[row].cumsum(axis=0)
+    shares = [*(0.25 * look / early for look in plan.looks[:-1]), 0.75]
     reached = [look <= votes.sampled[row] for look in plan.looks]
     looks = [(c.tolist(), s) for c, s, r in zip(counts, shares, reached, strict=True) if r]
     return Stage(votes.sigma, votes.selection[row].tolist(), looks, votes.passes)

@@ -165,7 +165,10 @@ def test_each_stage_goes_only_as_far_as_the_other_lets_it_matter():
     """The class could reach 1.5, but the router holds the radius near 0.84: the class need not go beyond that."""
     votes, certificate, _ = run(models((0.1, 0.8, 0.1)), Grid(), "nosplit", plan=adaptive_plan(25_600))
     assert 0.75 <= certificate.radius < 1
-    assert 5 * votes[expert(0.5)] < votes[router(1.0)]
+    alone, beyond, _ = run(models(), Grid(), "nosplit", plan=adaptive_plan(25_600))
+    assert beyond.radius >= 1.5
+    assert votes[expert(0.5)] < votes[router(1.0)]
+    assert 5 * votes[expert(0.5)] < alone[expert(0.5)]
     # And the other way round.
     votes, certificate, _ = run(models(at_1=(0.2, 0.8, 0.0)), Grid(), "nosplit", plan=adaptive_plan(25_600))
     assert 0.25 <= certificate.radius < 0.5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from dualrs.policy.hopes import UNLIKELY, Hopes
+from dualrs.policy.hopes import PATIENCE, Hopes
 from dualrs.votes import SamplingPlan, Votes
 
 LOOKS = (100, 200, 400, 800)
@@ -75,14 +75,15 @@ def test_everything_is_hoped_for_before_the_first_vote(name):
 def test_votes_to_come_are_seldom_kinder_than_hoped(name, looks):
     """What is given up at a look would hardly ever have been reached.
 
-    The probability behind the votes exceeds the hope with `UNLIKELY`; votes to come vary about it besides, which by the
-    normal law makes it z * sqrt(m / (m + k)) standard deviations for k votes seen and m to come.
+    The probability behind the votes exceeds the hope with the chance that is given up; votes to come vary about it
+    besides, which by the normal law makes it z * sqrt(m / (m + k)) standard deviations for k votes seen and m to come.
     """
     early, late = votes(20_000, looks), votes(20_000, len(LOOKS))
     hoped = bound(outlook(early, np.ones(len(early), dtype=bool)), name)
     kinder = BETTER[name] * (bound(late, name) - hoped) > 0
     seen, to_come = PLAN.n0 + LOOKS[looks - 1], LOOKS[-1] - LOOKS[looks - 1]
-    assert kinder.mean() < 1.2 * ndtr(ndtri(UNLIKELY) * np.sqrt(to_come / (to_come + seen)))
+    given_up = PATIENCE * to_come / LOOKS[-1]
+    assert kinder.mean() < 1.2 * ndtr(ndtri(given_up) * np.sqrt(to_come / (to_come + seen)))
 
 
 @pytest.mark.parametrize("name", BOUNDS)
@@ -113,7 +114,7 @@ def test_hope_is_read_from_selection_votes_too_but_they_enter_no_count():
 def test_cases_of_one_input_have_the_very_bounds_of_as_many_inputs_with_its_votes(name, passes):
     """What a run decides must not depend on the way in which a bound is worked out: no last bit differs."""
     hopeful = np.array([False, True, True, False, True])
-    unlikely = np.array([UNLIKELY, UNLIKELY, 0.5, 0.5, 0.5])
+    unlikely = np.array([PATIENCE, PATIENCE, 0.5, 0.5, 0.5])
     table = replace(votes(40), passes=passes)
     for number in range(len(table)):
         one, many = table.rows(np.array([number])), table.rows(np.full(5, number))

@@ -50,30 +50,33 @@ def test_looks_rise_from_one_block_to_any_n():
         assert all(a < b and a % 100 == 0 for a, b in pairwise(looks))
 
 
-@pytest.mark.parametrize("count", range(2, 12))
-def test_looks_share_the_level_and_the_last_has_most_of_it(count):
-    found = shares(count)
-    assert found.shape == (count,)
+@pytest.mark.parametrize("n", [101, 190, 400, 1000, 1001, 10_000, 100_000])
+def test_looks_share_the_level_and_the_last_has_most_of_it(n):
+    looks = planned_looks(n)
+    found = shares(looks)
+    assert found.shape == (len(looks),)
     assert found.sum() == pytest.approx(1, abs=1e-15)
     assert found[-1] == 0.75
-    assert found[:-1].tolist() == [0.25 / (count - 1)] * (count - 1)
+    np.testing.assert_allclose(found[:-1] / found[0], np.array(looks[:-1]) / 100, rtol=1e-15)
 
 
 def test_usual_looks_spend_what_the_guarantees_say():
-    np.testing.assert_allclose(shares(len(planned_looks(10_000))), [0.25 / 17] * 17 + [0.75], rtol=1e-15)
+    looks = planned_looks(10_000)
+    assert sum(looks[:-1]) == 37_500
+    np.testing.assert_allclose(shares(looks), [*(0.25 * look / 37_500 for look in looks[:-1]), 0.75], rtol=1e-15)
 
 
 def test_last_look_allows_as_many_misses_at_three_sigmas_as_a_fixed_n():
     """At n = 10,000 and 0.001 a radius of three sigmas (0.75 at 0.25, as in tables) allows three; at 0.7 of it, two."""
     needed = ndtr(3)
-    for share, misses in ((1.0, 3), (shares(18)[-1], 3), (0.7, 2)):
+    for share, misses in ((1.0, 3), (shares(planned_looks(10_000))[-1], 3), (0.7, 2)):
         assert (
             lower(10_000 - misses, 10_000, 0.001 * share) >= needed > lower(10_000 - misses - 1, 10_000, 0.001 * share)
         )
 
 
 def test_a_single_look_has_the_whole_level():
-    assert shares(1).tolist() == [1.0]
+    assert shares((800,)).tolist() == [1.0]
 
 
 # Bounds
@@ -89,12 +92,12 @@ def test_one_look_is_the_plain_bound_exactly(n, level):
 
 
 def test_bound_is_the_best_over_the_looks_each_at_its_share():
-    """By hand: 0.06 * 0.25/3 = 0.005 at 100, 200, 400 votes, 0.045 at 800; as quantiles of the beta distribution."""
+    """By hand: 0.14 * 0.25/7 = 0.005 at 100 votes, 0.105 at 800; as quantiles of the beta distribution."""
     k = np.array([93, 140, 310, 640])
-    lows = [beta.ppf(a, c, n - c + 1) for a, c, n in zip((0.005, 0.005, 0.005, 0.045), k, LOOKS, strict=True)]
-    highs = [beta.isf(a, c + 1, n - c) for a, c, n in zip((0.005, 0.005, 0.005, 0.045), k, LOOKS, strict=True)]
-    assert float(lower_at_looks(k, LOOKS, ALL, 0.06)) == pytest.approx(max(lows), rel=1e-9)
-    assert float(upper_at_looks(k, LOOKS, ALL, 0.06)) == pytest.approx(min(highs), rel=1e-9)
+    lows = [beta.ppf(a, c, n - c + 1) for a, c, n in zip((0.005, 0.01, 0.02, 0.105), k, LOOKS, strict=True)]
+    highs = [beta.isf(a, c + 1, n - c) for a, c, n in zip((0.005, 0.01, 0.02, 0.105), k, LOOKS, strict=True)]
+    assert float(lower_at_looks(k, LOOKS, ALL, 0.14)) == pytest.approx(max(lows), rel=1e-9)
+    assert float(upper_at_looks(k, LOOKS, ALL, 0.14)) == pytest.approx(min(highs), rel=1e-9)
     assert max(lows) == lows[0]  # the lucky first look, not the last one,
     assert min(highs) == highs[1]  # and another one for the upper bound
 
@@ -103,7 +106,7 @@ def test_bound_is_the_best_over_the_looks_each_at_its_share():
 def test_looks_that_were_not_reached_do_not_count(number):
     k = np.array([[99, 101, 102, 103], [1, 2, 399, 799]])  # lucky early, lucky late
     low, high = (bound(k, LOOKS, reached(number), 0.1) for bound in (lower_at_looks, upper_at_looks))
-    spent = 0.1 * shares(4)
+    spent = 0.1 * shares(LOOKS)
     if number == 0:
         assert low.tolist() == [0.0, 0.0]
         assert high.tolist() == [1.0, 1.0]
@@ -115,9 +118,9 @@ def test_looks_that_were_not_reached_do_not_count(number):
 def test_level_of_a_look_is_that_of_the_plan_wherever_sampling_stopped():
     """A stream that stops at the second look has spent two small shares there, and not the large one of the last."""
     k = np.array([80, 160, 0, 0])
-    found = float(lower_at_looks(k, LOOKS, reached(2), 0.06))
-    assert found == pytest.approx(max(lower(80, 100, 0.005), lower(160, 200, 0.005)), rel=1e-12)
-    assert found < float(lower(160, 200, 0.045)) < float(lower(160, 200, 0.06))
+    found = float(lower_at_looks(k, LOOKS, reached(2), 0.14))
+    assert found == pytest.approx(max(lower(80, 100, 0.005), lower(160, 200, 0.01)), rel=1e-12)
+    assert found < float(lower(160, 200, 0.105)) < float(lower(160, 200, 0.14))
 
 
 def test_each_row_has_a_level_and_looks_of_its_own():
@@ -168,7 +171,7 @@ def edges(looks, spent):
 @pytest.mark.parametrize("level", [0.1, 0.01])
 @pytest.mark.parametrize("looks", [(100, 200), LOOKS, planned_looks(1500)], ids=str)
 def test_bounds_fail_at_any_look_no_more_often_than_their_level(looks, level):
-    spent = level * shares(len(looks))
+    spent = level * shares(looks)
     worst = 0.0
     for p in edges(looks, spent):
         low = failure(lambda k, i, p=p: lower(k, looks[i], spent[i]) > p, looks, p)
@@ -181,7 +184,7 @@ def test_bounds_fail_at_any_look_no_more_often_than_their_level(looks, level):
 
 def test_usual_looks_hold_at_the_usual_alpha_and_waste_little_of_it():
     looks = planned_looks(10_000)
-    spent = 0.001 * shares(len(looks))
+    spent = 0.001 * shares(looks)
     for k in (5300, 7000, 9500):
         p = float(lower(k, 10_000, spent[-1])) * (1 - 1e-9)
         found = failure(lambda k, i, p=p: lower(k, looks[i], spent[i]) > p, looks, p)
@@ -202,11 +205,11 @@ def test_last_share_at_whichever_look_would_fail_too_often():
 def test_failure_is_counted_by_the_functions_themselves(monkeypatch):
     """The exact probabilities above speak of `lower_at_looks`: both say of the same counts that it fails."""
     rng = np.random.default_rng(1)
-    p, spent = 0.6, 0.1 * shares(4)
+    p, spent = 0.6, 0.1 * shares(LOOKS)
     k = rng.binomial([100, 100, 200, 400], p, size=(4000, 4)).cumsum(axis=1)
     by_look = (lower(k, LOOKS, spent) > p).any(axis=1)
     np.testing.assert_array_equal(lower_at_looks(k, LOOKS, np.ones_like(k, dtype=bool), 0.1) > p, by_look)
     assert 0.04 < by_look.mean() < 0.12
-    monkeypatch.setattr(theory, "shares", lambda looks: np.ones(looks))
+    monkeypatch.setattr(theory, "shares", lambda looks: np.ones(len(looks)))
     sabotaged = lower_at_looks(k, LOOKS, np.ones_like(k, dtype=bool), 0.1) > p
     assert sabotaged.mean() > 1.5 * by_look.mean()

@@ -186,13 +186,13 @@ def test_bounds_of_a_fixed_plan_are_the_plain_ones_of_the_answer_asked_about():
 
 
 def test_bounds_under_looks_are_the_best_over_the_looks_that_a_row_has_reached():
-    """By hand: 0.1 * 0.25/2 = 0.0125 at 100 and 200 votes, 0.075 at 400."""
+    """By hand: 0.12 * 0.25/3 = 0.01 at 100 votes, 0.02 at 200, 0.09 at 400."""
     table, second = adaptive([TO_THE_END, TO_THE_SECOND, NEVER]), np.array([1, 1, 1])
-    low = [lower(40, 100, 0.0125), lower(90, 200, 0.0125), lower(110, 400, 0.075)]
-    high = [upper(40, 100, 0.0125), upper(90, 200, 0.0125), upper(110, 400, 0.075)]
-    assert table.lower(second, 0.1).tolist() == [max(low), max(low[:2]), 0.0]
-    assert table.upper(second, 0.1).tolist() == [min(high), min(high[:2]), 1.0]
-    assert table.upper_of_others(np.array([0, 0, 0]), 0.1).tolist() == [min(high), min(high[:2]), 1.0]
+    low = [lower(40, 100, 0.01), lower(90, 200, 0.02), lower(110, 400, 0.09)]
+    high = [upper(40, 100, 0.01), upper(90, 200, 0.02), upper(110, 400, 0.09)]
+    assert table.lower(second, 0.12).tolist() == [max(low), max(low[:2]), 0.0]
+    assert table.upper(second, 0.12).tolist() == [min(high), min(high[:2]), 1.0]
+    assert table.upper_of_others(np.array([0, 0, 0]), 0.12).tolist() == [min(high), min(high[:2]), 1.0]
 
 
 def test_likeliest_other_answer_may_be_another_one_at_each_look():

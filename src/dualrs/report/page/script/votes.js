@@ -1,6 +1,7 @@
 // Votes: what the networks of a run answered, and bounds on how often they do.
 
-const EARLY = 0.25; // the share of a level that all looks of an adaptive run but the last spend together
+// The share of a level that all looks of an adaptive run but the last spend together, each by its votes.
+const EARLY = 0.25;
 
 /** The votes of one network at one sigma as a rule reads them: up to a step, or with all looks where that is null. */
 class Votes {
@@ -12,8 +13,8 @@ class Votes {
     this.answers = this.classes + this.passes;
     // A plan with one look has all of its level there.
     this.looks = step == null ? looks : [looks[step]];
-    this.shares = this.looks.length > 1
-      ? this.looks.map((_, k) => k < this.looks.length - 1 ? EARLY / (this.looks.length - 1) : 1 - EARLY) : [1];
+    const last = this.looks.length - 1, early = this.looks.slice(0, last).reduce((sum, look) => sum + look, 0);
+    this.shares = this.looks.map((look, k) => k < last ? EARLY * look / early : last ? 1 - EARLY : 1);
     const parts = looks.length; // in which votes are packed
     this.selection = this.read(packed.selection, inputs, 1, () => 0, reached);
     this.estimation = this.read(packed.estimation, inputs, parts, step == null ? (part) => part : (part) => part <= step ? 0 : -1, reached);
