@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from math import isfinite
+from math import inf, isfinite
 
 import torch
 from torch import Tensor
@@ -29,8 +29,8 @@ from dualrs.votes import Part, Stage, Stream
 # Largest difference of logits, relative to their size, that rounding in another place of a batch explains.
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 _QUICK = 0.005  # seconds of a batch
-_TRIALS = 3  # of which the quickest counts
-_HOPELESS = 0.5  # seconds of a trial that make others needless: no busy machine slows a quick network so much
+_TRIALS = 12  # in turns on one thread and on several, of which the quickest count: it takes some to settle
+_HOPELESS = 0.5  # seconds of the first trial that make others needless: no busy machine slows a quick network so much
 _GAIN = 1.5  # that several threads must bring
 _FEW = 3  # images
 _CONTRAST = 4  # of negatives: so strong that the largest number of a batch, too, is another one
@@ -70,12 +70,15 @@ def _one_thread_will_do(machine: Machine, model: NoisyModel, sigma: float, stage
         model(noisy, sigma, VoteRandomness(votes, noisy.device))
         return time.perf_counter() - began
 
+    alone = together = inf
     with machine.inference():
-        with on_threads(1):
-            if (alone := seconds()) > _HOPELESS:
+        for trial in range(_TRIALS):
+            with on_threads(1):
+                alone = min(alone, seconds())
+            if alone > max(_QUICK, _HOPELESS / 4**trial):
                 return False
-            alone = min(alone, *(seconds() for _ in range(1, _TRIALS)))
-        return alone < _QUICK and alone < _GAIN * min(seconds() for _ in range(_TRIALS))
+            together = min(together, seconds())
+    return alone < _GAIN * together
 
 
 def _widest(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> int:

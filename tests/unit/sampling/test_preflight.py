@@ -208,16 +208,17 @@ def test_what_the_sentence_advises_helps(dtype):
 
 
 class Slow(nn.Module):
-    """Takes a while, less of it on several threads; notes how many it had."""
+    """Takes a while, less of it on several threads once they have settled; notes how many it had."""
 
-    def __init__(self, seconds, gain):
+    def __init__(self, seconds, gain, settled=0):
         super().__init__()
-        self.seconds, self.gain, self.had = seconds, gain, []
+        self.seconds, self.gain, self.settled, self.had = seconds, gain, settled, []
         self.eval()
 
     def forward(self, x):
         self.had.append(torch.get_num_threads())
-        time.sleep(self.seconds / (self.gain if self.had[-1] > 1 else 1))
+        together = self.had[-1] > 1 and self.had.count(self.had[-1]) > self.settled
+        time.sleep(self.seconds / (self.gain if together else 1))
         return x.flatten(1)[:, :3]
 
 
@@ -242,6 +243,15 @@ def test_small_networks_run_on_one_thread(seconds, gain, threads):
     with made.machine.inference():
         module(torch.zeros(4, 1, 4, 4))
     assert module.had[-1] == threads
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_have_time_to_settle():
+    """At first both may run on one core: of few trials none would show what they gain."""
+    module = Slow(0.003, 8, settled=8)
+    with prepared(module, batch_size=4).machine.inference():
+        module(torch.zeros(4, 1, 4, 4))
+    assert module.had[-1] == 2
 
 
 @pytest.mark.usefixtures("two_threads")
