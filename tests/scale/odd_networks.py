@@ -128,7 +128,7 @@ class Starving(Exact):
 
     def forward(self, x):
         if self.calls == 0 and torch.get_num_threads() > 1:
-            self.tried += 6  # on one thread and on all
+            self.tried += 24  # in twelve turns, on one thread and on all
         self.calls += 1
         if self.calls > self.tried:
             raise MemoryError
