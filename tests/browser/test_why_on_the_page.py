@@ -81,6 +81,7 @@ def test_an_attack_is_a_direction_too(browser):
 
 def test_the_certificate_step_by_step(certified):
     browser, why = certified
+    browser.wait("document.querySelectorAll('.seeing canvas').length === 4")  # they come late, and move what is below
     steps = browser.evaluate("[...document.querySelectorAll('.steps [data-step]')].map((b) => b.dataset.step)")
     assert steps == ["Selection", "Estimation", "Bound", "Radius", "Minimum"]
     seen = [text(browser, ".steps p")]
