@@ -75,7 +75,7 @@ def _one_thread_will_do(machine: Machine, model: NoisyModel, sigma: float, stage
         for trial in range(_TRIALS):
             with on_threads(1):
                 alone = min(alone, seconds())
-            if alone > max(_QUICK, _HOPELESS / 4**trial):
+            if alone > max(_QUICK, _HOPELESS / 4**trial):  # the quickest of more trials is closer to the truth
                 return False
             together = min(together, seconds())
     return alone < _GAIN * together
