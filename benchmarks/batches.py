@@ -3,8 +3,8 @@
     python -m benchmarks.batches        # two minutes on one core
 
 What a layer leaves of a batch should stay in the cache: the wider a network's layers, the smaller the batches that it
-wants. Plain networks are tried with channels last, too. Sizes take turns; the best of three turns counts, in processor
-time on one thread.
+wants. Images have channels last, as in a run of these networks. Sizes take turns; the best of three turns counts, in
+processor time on one thread.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from benchmarks.engine import convolutional, processor_seconds
 from dualrs import Smoothed
 from dualrs.models import zoo
-from dualrs.models.hardware import channels_last
 from dualrs.models.noisy import Wants
 from dualrs.models.resnet import cifar_resnet
 from dualrs.pipeline.networks import Networks
@@ -41,9 +40,7 @@ def main() -> None:
     networks: dict[str, tuple[nn.Module, int]] = {
         "EfficientNet-Lite0, 224 x 224": (Networks()("zoo:efficientnet-lite0"), 224),
         "plain convolutions of 20 MMAC": (convolutional(32, 32, 64, 128), 32),
-        "the same, channels last": (channels_last(convolutional(32, 32, 64, 128)), 32),
         "ResNet-20 of He et al.": (cifar_resnet(20, 10).eval(), 32),
-        "the same, its channels last": (channels_last(cifar_resnet(20, 10).eval()), 32),
         "bundled classifier behind its denoiser": (Networks()("zoo:cifar10-denoiser | zoo:cifar10-classifier"), 32),
         "`zoo:cifar10-consistent-8bit`": (zoo.load("cifar10-consistent-8bit"), 32),
     }
@@ -52,6 +49,7 @@ def main() -> None:
     for name, (network, side) in networks.items():
         images = 512 if side == 32 else 32
         noisy = torch.rand(images, 3, side, side) + SIGMA * torch.randn(images, 3, side, side)
+        noisy = noisy.contiguous(memory_format=torch.channels_last)
         told = Wants.of(network).told(SIGMA, None)
         sizes = [size for size in SIZES if size <= images]
         found = [[speed(lambda x: network(x, **told), noisy, size) for size in sizes] for _ in range(TURNS)]  # noqa: B023

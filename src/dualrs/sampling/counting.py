@@ -74,7 +74,7 @@ def count(panel: Sequence["Engine"], work: Work, source: NoiseSource) -> None:
 
 
 def _machine_of(panel: Sequence["Engine"]) -> Machine:
-    """The machine of the first; refuses networks that cannot vote, or not beside those of the first."""
+    """The machine of all; refuses networks that cannot vote, or not beside those of the first."""
     first = panel[0].machine
     for engine in panel:
         for model in engine.models.values():
@@ -85,7 +85,7 @@ def _machine_of(panel: Sequence["Engine"]) -> Machine:
                 "models that vote together need one batch size, precision and device; got "
                 f"{' '.join(map(str, theirs))} and {' '.join(map(str, ours))}"
             )
-    return first
+    return first.beside(engine.machine for engine in panel)
 
 
 def _next_lane(lanes: Lanes, work: Work, machine: Machine, spare: Spare, *, under_way: bool) -> Lane | None:

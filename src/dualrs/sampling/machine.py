@@ -5,8 +5,9 @@ images for them.
 """
 
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from typing import TypedDict
 
 import torch
@@ -20,8 +21,8 @@ from dualrs.models.noisy import NoisyModel
 from dualrs.sampling.noise import Int16s
 
 BATCH_SIZE = 256  # by default, and at most
-_CACHE = 4 << 20  # bytes that a layer may leave of a batch on one thread of a CPU; of several each has half as many
-_LEAST = 4
+CACHE = 4 << 20  # bytes that a layer may leave of a batch on one thread of a CPU; of several each has half as many
+LEAST = 4  # images in a batch by default
 
 
 class EngineSettings(TypedDict, total=False):
@@ -40,7 +41,7 @@ class Machine:
     The networks are moved there; with ``compile``, torch compiles them in place. ``batch_size`` may shrink until they
     fit, unless it is ``fixed``; without one there is a default, on a CPU one that suits the networks. ``threads`` are
     those of the processor that torch may use: by default as many as it does, or one for networks so small that more
-    would wait for one another.
+    would wait for one another. Images are ``channels_last`` in memory where that suits the networks.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Machine:
         self.dtype = check_dtype(dtype)
         self.device = _choose_device(device, models)
         self.compile = compile
+        self.channels_last = False
         self._eager = False  # ignore what is compiled, as torch cannot do it here
         for module in {model.module for model in models}:
             module.to(self.device)
@@ -75,13 +77,14 @@ class Machine:
 
     def suit(self, widest: int) -> None:
         """Halve the batch size until what a layer leaves of a batch, so many bytes an image, stays in the cache."""
-        cache = max(_CACHE, _CACHE * self.noise_threads // 2)
-        while self.batch_size > _LEAST and self.batch_size * widest > cache:
+        cache = max(CACHE, CACHE * self.noise_threads // 2)
+        while self.batch_size > LEAST and self.batch_size * widest > cache:
             self.batch_size //= 2
 
     def images(self, rows: Int16s, shape: tuple[int, ...]) -> Tensor:
         """Integer pixels plus noise, (batch, pixels), as float images in [0, 1] units on the device."""
-        return torch.from_numpy(rows).to(self.device).view(-1, *shape).float().div_(LEVELS)
+        images = torch.from_numpy(rows).to(self.device).view(-1, *shape).float().div_(LEVELS)
+        return images.contiguous(memory_format=torch.channels_last) if self.channels_last else images
 
     @contextmanager
     def inference(self) -> Iterator[None]:
@@ -103,6 +106,12 @@ class Machine:
                 "memory ran out in the middle of a run; what was recorded is kept: free memory and run the same "
                 "command again"
             ) from error
+
+    def beside(self, others: Iterable["Machine"]) -> "Machine":
+        """The same machine for networks that see the same images as those of others: in a layout that suits all."""
+        shared = copy(self)
+        shared.channels_last = all(machine.channels_last for machine in (self, *others))
+        return shared
 
     def do_without_compiler(self, name: str, error: Exception) -> None:
         """Run networks as they are from here on, because torch cannot compile one of them."""

@@ -1,7 +1,7 @@
 """Preflight: try each network on one batch before any vote counts, and refuse what would make votes meaningless.
 
-Enters: networks, the machine that runs them, one image. Leaves: how many answers each network has, and a batch size
-that fits all of them.
+Enters: networks, the machine that runs them, one image. Leaves: how many answers each network has, a batch size that
+fits all of them and, on a CPU, what else suits them: the layout of images, one thread or several.
 """
 
 import time
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf, isfinite
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ from dualrs.models.hardware import DTYPES, is_out_of_memory
 from dualrs.models.noisy import NoisyModel, answering
 from dualrs.sampling.auxiliary import Vote, VoteRandomness
 from dualrs.sampling.batches import noisy_copies, trial_votes
-from dualrs.sampling.machine import Machine, on_threads
+from dualrs.sampling.machine import CACHE, LEAST, Machine, on_threads
 from dualrs.sampling.widest import Widest
 from dualrs.sampling.work import Slot
 from dualrs.votes import Part, Stage, Stream
@@ -33,14 +34,20 @@ _TRIALS = 12  # in turns on one thread and on several, of which the quickest cou
 _HOPELESS = 0.5  # seconds of the first trial that make others needless: no busy machine slows a quick network so much
 _GAIN = 1.5  # that several threads must bring
 _FEW = 3  # images
+_KERNEL_DIMENSIONS = 4  # of the weights of a convolution
+_KERNELS = 8  # times what a layer leaves of a batch: convolutions lay larger ones out anew at each call for too long
 _CONTRAST = 4  # of negatives: so strong that the largest number of a batch, too, is another one
 
 
 def preflight(machine: Machine, models: Mapping[Slot, NoisyModel], pixels: Pixels) -> dict[Slot, int]:
     """The number of answers of each network; the machine's batch size is halved until all of them fit."""
-    if machine.suits_networks:
+    machine.channels_last = False
+    if machine.device.type == "cpu":
         once = {model.module: (model, slot) for slot, model in models.items()}  # whatever the sigma
-        machine.suit(max(_widest(machine, *one, pixels) for one in once.values()))
+        tried = [_try_few(machine, *one, pixels) for one in once.values()]
+        machine.channels_last = all(each.channels_last for each in tried)
+        if machine.suits_networks:
+            machine.suit(max(each.widest for each in tried))
     keys = {slot: model.key(slot[1]) for slot, model in models.items()}
     seen = {}
     for slot, model in models.items():
@@ -81,16 +88,32 @@ def _one_thread_will_do(machine: Machine, model: NoisyModel, sigma: float, stage
     return alone < _GAIN * together
 
 
-def _widest(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> int:
-    """Bytes an image of the largest tensor that a network makes of a few; if it cannot, `_fit` will say why."""
+class _Few(NamedTuple):
+    """What a network shows on a few images."""
+
+    widest: int  # bytes an image of the largest tensor that it makes
+    channels_last: bool  # whether it takes images in this layout, answers alike and gains by it
+
+
+def _try_few(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> _Few:
+    """Run a network on a few images, in both layouts if it has convolutions; if it cannot, `_fit` will say why."""
+    kernels = sum(p.numel() * p.element_size() for p in model.module.parameters() if p.ndim == _KERNEL_DIMENSIONS)
+    if not kernels and not machine.suits_networks:
+        return _Few(0, channels_last=False)
     stage, sigma = slot
     stream = Stream(stage, Part.SELECTION, sigma)
     noisy = machine.images(noisy_copies(pixels, stream, _FEW), pixels.shape)
     votes = trial_votes(pixels, stream, _FEW)
     widest = Widest(_FEW)
+    logits = []
     with suppress(Exception), machine.inference(), torch.compiler.set_stance("force_eager"), widest:
-        model(noisy, sigma, VoteRandomness(votes, noisy.device))
-    return max(widest.bytes, noisy[0].numel() * noisy.element_size())
+        for layout in (torch.contiguous_format, torch.channels_last) if kernels else (torch.contiguous_format,):
+            images = noisy.contiguous(memory_format=layout)
+            logits.append(model(images, sigma, VoteRandomness(votes, images.device)))
+    widest_bytes = max(widest.bytes, noisy[0].numel() * noisy.element_size())
+    gains = kernels <= _KERNELS * max(CACHE, LEAST * widest_bytes)
+    alike = len(logits) == 2 and _gap(*logits) <= _TOLERANCE[DTYPES[machine.dtype]]
+    return _Few(widest_bytes, gains and alike)
 
 
 def _fit(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> int:
