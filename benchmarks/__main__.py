@@ -13,6 +13,7 @@ def main() -> None:
         rules.four_rules,
         reading.comparison,
         engine.overhead,
+        engine.abreast,
         engine.packing,
         engine.compiled,
         adaptive.growth,

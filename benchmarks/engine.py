@@ -1,5 +1,7 @@
 """What the engine adds to the networks, and what packing saves."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +16,7 @@ from dualrs.models.compiled import compile_parts
 from dualrs.models.hardware import keep_memory
 from dualrs.models.resnet import cifar_resnet
 from dualrs.pipeline.networks import Networks
+from dualrs.sampling.engine import Engine
 
 Row = tuple[str, str, str]
 T = TypeVar("T")
@@ -117,6 +120,29 @@ def compiled(batches: int = 12) -> list[Row]:
         (_, as_it_is), (_, as_compiled) = (timed(lambda n=n: n(noisy, sigmas[k % 3])) for n in (plain, fast))  # type: ignore[misc]  # noqa: B023
         ratios.append(as_it_is / as_compiled)
     return [("compiled against as it is, bundled classifier", f"{np.median(ratios):.2f}x, after {making:.0f} s", "")]
+
+
+def abreast(turns: int = 5) -> list[Row]:
+    """Several batches at once, as a run has them on a CPU, against one at a time; also beside a process that works."""
+    keep_memory()
+    image = (np.random.default_rng(0).random((4, 3, 32, 32)) * 255).astype(np.uint8)
+    several, one = (Smoothed(Networks()("zoo:cifar10-denoiser | zoo:cifar10-classifier"), 0.5) for _ in range(2))
+    for smoothed in (several, one):
+        smoothed.certify(image, n=200)  # warm up
+    machines = [smoothed.engine.machine for smoothed in (several, one) if isinstance(smoothed.engine, Engine)]
+    machines[1].at_once = 1
+    rows = []
+    for others, beside in enumerate(("alone on the machine", "beside another process")):
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(others)]
+        ratios = []
+        for _ in range(turns):
+            (_, together), (_, alone) = (timed(lambda s=s: s.certify(image, n=1_000)) for s in (several, one))  # type: ignore[misc]
+            ratios.append(alone / together)
+        for process in busy:
+            process.kill()
+        name = f"{machines[0].at_once} batches at once against one, bundled classifier, {beside}"
+        rows.append((name, f"{np.median(ratios):.2f}x", ""))
+    return rows
 
 
 def packing(n: int = 100) -> list[Row]:

@@ -6,36 +6,32 @@ A batch takes what a lane holds, from as many inputs, sigmas and stages as neede
 lane can fill a batch. Every batch has one fixed shape, because kernels may round differently for another shape; where
 not enough is asked for, votes that may be asked for next fill it (see `spare`), or else the first row again. Noise is
 addressed (see `noise`), and so is what networks draw for themselves (see `auxiliary`): votes do not depend on any of
-this. Threads draw it while the network runs on an earlier batch. On the CPU no input is begun for the sake of that:
-those begun come to an end sooner.
+this. Threads draw it while the network runs on an earlier batch, or on several (see `voting`).
 """
 
-import time
 from collections import deque
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from dualrs.errors import BadSetting, NonFiniteLogits
-from dualrs.models.denoise import answer_together
+from dualrs.errors import BadSetting
 from dualrs.models.randomness import Randomness
 from dualrs.sampling.auxiliary import VoteRandomness, votes_of
-from dualrs.sampling.batches import NoiseRows, Piece
+from dualrs.sampling.batches import NoiseRows
 from dualrs.sampling.lanes import Lane, Lanes, Order, Run
-from dualrs.sampling.machine import Machine
-from dualrs.sampling.noise import Int16s, NoiseSource
-from dualrs.sampling.preflight import check_finite
+from dualrs.sampling.machine import Machine, on_threads
+from dualrs.sampling.noise import NoiseSource
 from dualrs.sampling.spare import Spare
+from dualrs.sampling.voting import Batch, Hands
 from dualrs.sampling.work import Work
 
 if TYPE_CHECKING:
     from dualrs.sampling.engine import Engine
 
-_AHEAD = 3  # batches that are packed, and their noise drawn, before the network wants them
 _MOST_THREADS = 8  # that draw noise; fewer where torch has a smaller share of the cores
 
 
@@ -47,30 +43,37 @@ def count(panel: Sequence["Engine"], work: Work, source: NoiseSource) -> None:
     """
     machine = _machine_of(panel)
     lanes, spare = Lanes(panel), Spare()
-    ahead: deque[tuple[Lane, list[Run], list[Run], list[Piece]]] = deque()
+    under_way: deque[Batch] = deque()
     threads = min(_MOST_THREADS, machine.noise_threads)
 
-    with ThreadPoolExecutor(threads, thread_name_prefix="dualrs-noise") as pool:
-        noise = NoiseRows(source, machine.batch_size, pool)
-        try:
-            while True:
-                while len(ahead) < _AHEAD and (lane := _next_lane(lanes, work, machine, spare, under_way=bool(ahead))):
-                    asked = lane.pack(machine.batch_size)
-                    more = spare.fill(asked, machine.batch_size - _rows(asked))
-                    images = [work.pixels(run.order.unit.input_id) for run in (*asked, *more)]
-                    ahead.append((lane, asked, more, noise.order([*asked, *more], images)))
-                if not ahead:
-                    return
-                lane, asked, more, pieces = ahead.popleft()
-                rows, shape, runs = noise.fill(pieces), pieces[0].image.shape, [*asked, *more]
-                began = time.perf_counter()
-                randomness = _randomness(machine, lane, runs, work, source)
-                answers = _answers(machine, lane, asked, rows, shape, randomness)
-                _keep(spare, more, answers, _rows(asked))
-                _deliver(_finished(asked, answers, time.perf_counter() - began), lanes, work, spare)
-                work.batch_done()
-        finally:
-            pool.shutdown(cancel_futures=True)
+    with on_threads(None), _pool(threads, "noise") as drawing, _pool(machine.at_once, "votes") as voting:
+        noise = NoiseRows(source, machine.batch_size, drawing)
+        hands = Hands(machine, noise, voting)
+        while True:
+            while len(under_way) < hands.ahead and (lane := _next_lane(lanes, work, machine, spare, under_way, hands)):
+                asked = lane.pack(machine.batch_size)
+                more = spare.fill(asked, machine.batch_size - _rows(asked))
+                runs = [*asked, *more]
+                pieces = noise.order(runs, [work.pixels(run.order.unit.input_id) for run in runs])
+                under_way.append(Batch(lane, asked, more, pieces, _randomness(machine, lane, runs, work, source)))
+            if not under_way:
+                return
+            hands.begin(under_way)
+            batch = under_way.popleft()
+            answers, seconds = hands.finish(batch)
+            _keep(spare, batch.more, answers, _rows(batch.asked))
+            _deliver(_finished(batch.asked, answers, seconds), lanes, work, spare)
+            work.batch_done()
+
+
+@contextmanager
+def _pool(threads: int, task: str) -> Iterator[Executor]:
+    """Threads that leave what they have not begun, once they are not needed any more."""
+    pool = ThreadPoolExecutor(threads, thread_name_prefix=f"dualrs-{task}")
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _machine_of(panel: Sequence["Engine"]) -> Machine:
@@ -88,11 +91,12 @@ def _machine_of(panel: Sequence["Engine"]) -> Machine:
     return first.beside(engine.machine for engine in panel)
 
 
-def _next_lane(lanes: Lanes, work: Work, machine: Machine, spare: Spare, *, under_way: bool) -> Lane | None:
+def _next_lane(
+    lanes: Lanes, work: Work, machine: Machine, spare: Spare, under_way: Collection[Batch], hands: Hands
+) -> Lane | None:
     """The lane to take the next batch from: one that fills it or, when no input is left, the fullest."""
-    may_begin = not under_way or machine.device.type != "cpu"
     while not (full := lanes.fullest(machine.batch_size)):
-        requests = work.more() if may_begin else None
+        requests = work.more() if len(under_way) < hands.wanted else None
         if requests is None:
             break
         _deliver(lanes.add(requests, spare.take), lanes, work, spare)
@@ -131,35 +135,6 @@ def _randomness(
         name, stream = run.order.unit.input_id, run.order.unit.stream
         votes += votes_of(source, name, work.pixels(name), stream, run.first, run.last)
     return VoteRandomness(votes + votes[:1] * (machine.batch_size - len(votes)), machine.device)
-
-
-def _answers(
-    machine: Machine,
-    lane: Lane,
-    runs: Sequence[Run],
-    rows: Int16s,
-    shape: tuple[int, ...],
-    randomness: Randomness | None,
-) -> list[NDArray[np.int64]]:
-    """What each of the lane's networks answers to each row of a batch; an error names the inputs it is about.
-
-    Where a network has no finite answer to a row beyond the ``runs``, for which nobody asked, that is -1.
-    """
-    asked = _rows(runs)
-    try:
-        with machine.settled():
-            tables = answer_together(lane.models, machine.images(rows, shape), lane.sigma, randomness)
-            answers = []
-            for model, logits in zip(lane.models, tables, strict=True):
-                check_finite(logits[:asked], model.name)
-                answers.append(logits.argmax(dim=1))
-                if asked < len(logits):
-                    answers[-1][asked:][~torch.isfinite(logits[asked:]).all(dim=1)] = -1
-            return [each.cpu().numpy() for each in answers]
-    except NonFiniteLogits as error:
-        inputs = np.repeat([run.order.unit.input_id for run in runs], [run.votes for run in runs])
-        bad = ~torch.isfinite(torch.cat(tables, dim=1)).all(dim=1).cpu().numpy()[:asked]
-        raise NonFiniteLogits(f"{error}, of input {', '.join(sorted(set(inputs[bad]))[:5])}") from error
 
 
 def _finished(runs: Sequence[Run], answers: Sequence[NDArray[np.int64]], seconds: float) -> list[Order]:

@@ -23,6 +23,7 @@ from dualrs.sampling.noise import Int16s
 BATCH_SIZE = 256  # by default, and at most
 CACHE = 4 << 20  # bytes that a layer may leave of a batch on one thread of a CPU; of several each has half as many
 LEAST = 4  # images in a batch by default
+_MOST_AT_ONCE = 8  # batches: Python has to keep all of them going
 
 
 class EngineSettings(TypedDict, total=False):
@@ -41,7 +42,8 @@ class Machine:
     The networks are moved there; with ``compile``, torch compiles them in place. ``batch_size`` may shrink until they
     fit, unless it is ``fixed``; without one there is a default, on a CPU one that suits the networks. ``threads`` are
     those of the processor that torch may use: by default as many as it does, or one for networks so small that more
-    would wait for one another. Images are ``channels_last`` in memory where that suits the networks.
+    would wait for one another. Images are ``channels_last`` in memory, and several batches run ``at_once``, where that
+    suits the networks.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class Machine:
         self.dtype = check_dtype(dtype)
         self.device = _choose_device(device, models)
         self.compile = compile
-        self.channels_last = False
+        self.channels_last, self.at_once = False, 1
         self._eager = False  # ignore what is compiled, as torch cannot do it here
         for module in {model.module for model in models}:
             module.to(self.device)
@@ -75,9 +77,18 @@ class Machine:
         """Whether the batch size is free to suit the networks: a CPU's, unless somebody asked for one."""
         return self.device.type == "cpu" and self.asked_size is None and not self.fixed
 
+    @property
+    def most_at_once(self) -> int:
+        """How many batches may run at once, each on its share of the threads; compiled networks run one at a time."""
+        return min(self.noise_threads, _MOST_AT_ONCE) if self.device.type == "cpu" and not self.compile else 1
+
+    def share_of(self, batches: int) -> int:
+        """The threads that each of so many batches has."""
+        return self.noise_threads // batches
+
     def suit(self, widest: int) -> None:
         """Halve the batch size until what a layer leaves of a batch, so many bytes an image, stays in the cache."""
-        cache = max(CACHE, CACHE * self.noise_threads // 2)
+        cache = max(CACHE, CACHE * self.share_of(self.most_at_once) // 2)
         while self.batch_size > LEAST and self.batch_size * widest > cache:
             self.batch_size //= 2
 
@@ -87,17 +98,17 @@ class Machine:
         return images.contiguous(memory_format=torch.channels_last) if self.channels_last else images
 
     @contextmanager
-    def inference(self) -> Iterator[None]:
-        """No gradients; reduced precision if asked for."""
+    def inference(self, threads: int | None = None) -> Iterator[None]:
+        """No gradients; reduced precision if asked for; so many threads, if they are not those of the machine."""
         compiler = torch.compiler.set_stance("force_eager") if self._eager else nullcontext()
-        with torch.inference_mode(), autocast(self.device, self.dtype), compiler, on_threads(self.threads):
+        with torch.inference_mode(), autocast(self.device, self.dtype), compiler, on_threads(threads or self.threads):
             yield
 
     @contextmanager
-    def settled(self) -> Iterator[None]:
+    def settled(self, threads: int | None = None) -> Iterator[None]:
         """Inference once the networks have fitted: says in a sentence if memory runs out nevertheless."""
         try:
-            with self.inference():
+            with self.inference(threads):
                 yield
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
@@ -108,9 +119,10 @@ class Machine:
             ) from error
 
     def beside(self, others: Iterable["Machine"]) -> "Machine":
-        """The same machine for networks that see the same images as those of others: in a layout that suits all."""
-        shared = copy(self)
-        shared.channels_last = all(machine.channels_last for machine in (self, *others))
+        """The same machine for networks that see the same images as those of others: as suits all of them."""
+        shared, machines = copy(self), [self, *others]
+        shared.channels_last = all(machine.channels_last for machine in machines)
+        shared.at_once = min(machine.at_once for machine in machines)
         return shared
 
     def do_without_compiler(self, name: str, error: Exception) -> None:

@@ -4,35 +4,32 @@ Enters: networks, the machine that runs them, one image. Leaves: how many answer
 fits all of them and, on a CPU, what else suits them: the layout of images, one thread or several.
 """
 
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from math import inf, isfinite
+from math import isfinite
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dualrs.data.images import Pixels
 from dualrs.errors import BadModel, BatchDependent, NonDeterministic, NonFiniteLogits, OutOfMemory, RoundingDependent
 from dualrs.models.compiled import is_compilers
 from dualrs.models.hardware import DTYPES, is_out_of_memory
 from dualrs.models.noisy import NoisyModel, answering
+from dualrs.models.purity import picture
+from dualrs.sampling.abreast import settle_threads
 from dualrs.sampling.auxiliary import Vote, VoteRandomness
 from dualrs.sampling.batches import noisy_copies, trial_votes
-from dualrs.sampling.machine import CACHE, LEAST, Machine, on_threads
+from dualrs.sampling.machine import CACHE, LEAST, Machine
 from dualrs.sampling.widest import Widest
 from dualrs.sampling.work import Slot
 from dualrs.votes import Part, Stage, Stream
 
 # Largest difference of logits, relative to their size, that rounding in another place of a batch explains.
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10, torch.bfloat16: 5e-2, torch.float16: 1e-2}
-_QUICK = 0.005  # seconds of a batch
-_TRIALS = 12  # in turns on one thread and on several, of which the quickest count: it takes some to settle
-_HOPELESS = 0.5  # seconds of the first trial that make others needless: no busy machine slows a quick network so much
-_GAIN = 1.5  # that several threads must bring
 _FEW = 3  # images
 _KERNEL_DIMENSIONS = 4  # of the weights of a convolution
 _KERNELS = 8  # times what a layer leaves of a batch: convolutions lay larger ones out anew at each call for too long
@@ -49,43 +46,24 @@ def preflight(machine: Machine, models: Mapping[Slot, NoisyModel], pixels: Pixel
         if machine.suits_networks:
             machine.suit(max(each.widest for each in tried))
     keys = {slot: model.key(slot[1]) for slot, model in models.items()}
-    seen = {}
+    seen: dict[tuple[nn.Module, float | None], Behaviour] = {}
     for slot, model in models.items():
         if keys[slot] not in seen:
             seen[keys[slot]] = _fit(machine, model, slot, pixels)
-    answers = {slot: seen[key] for slot, key in keys.items()}
+    answers = {slot: seen[key].answers for slot, key in keys.items()}
     classes = {answers[slot] // model.answers_per_class for slot, model in models.items() if slot[0] is Stage.CLASS}
     if len(classes) > 1:
         raise BadModel(f"the experts have different numbers of classes: {sorted(classes)}")
-    if machine.threads is None and machine.device.type == "cpu" and torch.get_num_threads() > 1:
-        each = {model.key(sigma): (model, sigma, stage) for (stage, sigma), model in models.items()}.values()
-        machine.threads = 1 if all(_one_thread_will_do(machine, *one, pixels) for one in each) else None
+    each = {keys[slot]: (model, slot) for slot, model in models.items()}
+    settle_threads(machine, list(each.values()), pixels, pure=all(behaviour.pure for behaviour in seen.values()))
     return answers
 
 
-def _one_thread_will_do(machine: Machine, model: NoisyModel, sigma: float, stage: Stage, pixels: Pixels) -> bool:
-    """Whether a network is so quick that threads lose in waiting for one another what they gain by working together.
+class Behaviour(NamedTuple):
+    """What a network showed on a batch."""
 
-    On a machine with other work they lose much more: each waits until all have had their turn.
-    """
-    stream = Stream(stage, Part.SELECTION, sigma)
-    noisy = machine.images(noisy_copies(pixels, stream, machine.batch_size), pixels.shape)
-    votes = trial_votes(pixels, stream, machine.batch_size)
-
-    def seconds() -> float:
-        began = time.perf_counter()
-        model(noisy, sigma, VoteRandomness(votes, noisy.device))
-        return time.perf_counter() - began
-
-    alone = together = inf
-    with machine.inference():
-        for trial in range(_TRIALS):
-            with on_threads(1):
-                alone = min(alone, seconds())
-            if alone > max(_QUICK, _HOPELESS / 4**trial):  # the quickest of more trials is closer to the truth
-                return False
-            together = min(together, seconds())
-    return alone < _GAIN * together
+    answers: int  # how many different ones it has
+    pure: bool  # whether it left nothing behind in itself
 
 
 class _Few(NamedTuple):
@@ -116,7 +94,7 @@ def _try_few(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) ->
     return _Few(widest_bytes, gains and alike)
 
 
-def _fit(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> int:
+def _fit(machine: Machine, model: NoisyModel, slot: Slot, pixels: Pixels) -> Behaviour:
     stage, sigma = slot
     while True:
         stream = Stream(stage, Part.SELECTION, sigma)
@@ -150,8 +128,10 @@ def check_finite(logits: Tensor, name: str) -> None:
         )
 
 
-def check_behaviour(model: NoisyModel, noisy: Tensor, sigma: float, dtype: torch.dtype, votes: Sequence[Vote]) -> int:
-    """Run a batch, then its first half in other places among other images; return the number of answers.
+def check_behaviour(
+    model: NoisyModel, noisy: Tensor, sigma: float, dtype: torch.dtype, votes: Sequence[Vote]
+) -> Behaviour:
+    """Run a batch, then its first half in other places among other images.
 
     Refuses networks whose answer to an image depends on its company or changes from call to call. A network that draws
     numbers of its own has to answer alike if it draws alike, whatever its company draws. Image i draws from
@@ -164,6 +144,7 @@ def check_behaviour(model: NoisyModel, noisy: Tensor, sigma: float, dtype: torch
     own, foreign = votes[: len(noisy)], votes[len(noisy) :]
     logits = run(noisy, own)
     check_finite(logits, model.name)
+    before = picture(model.module)  # of what it may have made at its first call, too
     half = max(1, len(noisy) // 2)
     mean = noisy[half:].mean(dim=(1, 2, 3), keepdim=True)
     others = 1 - mean - _CONTRAST * (noisy[half:] - mean)
@@ -193,7 +174,7 @@ def check_behaviour(model: NoisyModel, noisy: Tensor, sigma: float, dtype: torch
             ),
             stacklevel=2,
         )
-    return int(logits.shape[1])
+    return Behaviour(int(logits.shape[1]), before is not None and before == picture(model.module))
 
 
 def _check_own_draws(

@@ -67,7 +67,8 @@ def old(tmp_path, made_once):
 
 # Preflight runs two batches for each network; a handshake draws one unit, the first, again.
 TRIAL = 4 * 64  # copies that tell a network from another
-PREFLIGHT, HANDSHAKE = 2 * BATCH + BATCH * -(-TRIAL // BATCH), 1000
+FEW = 3  # images, which convolutions are shown in both layouts
+PREFLIGHT, HANDSHAKE = 2 * FEW + 2 * BATCH + BATCH * -(-TRIAL // BATCH), 1000
 
 
 @pytest.mark.parametrize(

@@ -105,10 +105,14 @@ class Wide(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("values", "threads", "size"), [(2048, 1, 256), (8192, 1, 64), (8192, 2, 64), (8192, 4, 128), (8192, 16, 256)]
+    ("values", "threads", "size"),
+    [(2048, 1, 256), (8192, 1, 64), (8192, 2, 64), (8192, 4, 64), (8192, 16, 64), (8192, 64, 256)],
 )
 def test_what_the_widest_layer_leaves_of_a_batch_stays_in_the_cache(values, threads, size):
-    """In 4 MB for one thread, 2 for each of several; before it is chunked the tensor has twice as many values."""
+    """In 4 MB for one thread, 2 for each of several; before it is chunked the tensor has twice as many values.
+
+    Up to eight batches may run at once, so up to eight threads have a batch each.
+    """
     made = Engine(
         {(Stage.CLASS, 0.1): NoisyModel("narrow", Mean().eval()), ONE: NoisyModel("wide", Wide(values))},
         threads=threads,
