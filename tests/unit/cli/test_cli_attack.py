@@ -41,7 +41,9 @@ def certified(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.py").write_text(NET)
     given = ["--classifier", "net.py:network", "--data", "net.py:data"]
-    made = run(app, ["certify", *given, "--sigmas", "0.1,0.2", "--n", "200", "--all-votes", "-o", "run.ledger"])
+    made = run(
+        app, ["certify", *given, "--sigmas", "0.1,0.2", "--n", "200", "--all-votes", "--seed", "0", "-o", "run.ledger"]
+    )
     assert made.exit_code == 0, made.output
     return [*given, "--steps", "3", "--restarts", "1", "--copies", "4"]
 
