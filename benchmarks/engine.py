@@ -135,11 +135,13 @@ def abreast(turns: int = 5) -> list[Row]:
     for others, beside in enumerate(("alone on the machine", "beside another process")):
         busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(others)]
         ratios = []
-        for _ in range(turns):
-            (_, together), (_, alone) = (timed(lambda s=s: s.certify(image, n=1_000)) for s in (several, one))  # type: ignore[misc]
-            ratios.append(alone / together)
-        for process in busy:
-            process.kill()
+        try:
+            for _ in range(turns):
+                (_, together), (_, alone) = (timed(lambda s=s: s.certify(image, n=1_000)) for s in (several, one))  # type: ignore[misc]
+                ratios.append(alone / together)
+        finally:
+            for process in busy:
+                process.kill()
         name = f"{machines[0].at_once} batches at once against one, bundled classifier, {beside}"
         rows.append((name, f"{np.median(ratios):.2f}x", ""))
     return rows

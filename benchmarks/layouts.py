@@ -22,7 +22,7 @@ from dualrs.models.resnet import cifar_resnet
 from dualrs.sampling.engine import Engine
 from dualrs.votes import Stage
 
-SIGMA, TURNS, IMAGES = 0.5, 7, 3e6  # pixels a turn, about
+SIGMA, TURNS, BATCHES = 0.5, 7, 2
 LAYOUTS = (torch.contiguous_format, torch.channels_last)
 
 
@@ -65,7 +65,7 @@ def main() -> None:
         engine = Engine({(Stage.CLASS, SIGMA): NoisyModel(name, network)})
         engine.prepare(torch.zeros(3, side, side, dtype=torch.uint8).numpy())
         size = engine.batch_size
-        batches = torch.rand(max(2, round(IMAGES / side**2 / size / 100)), size, 3, side, side)
+        batches = torch.rand(BATCHES, size, 3, side, side)
         turns = [
             [
                 timed(lambda: [network(batch.contiguous(memory_format=layout)) for batch in batches])[1]  # noqa: B023
@@ -73,7 +73,7 @@ def main() -> None:
             ]
             for _ in range(TURNS)
         ]
-        first, last = (len(batches) * size / statistics.median(each) for each in zip(*turns, strict=True))
+        first, last = (BATCHES * size / statistics.median(each) for each in zip(*turns, strict=True))
         has = "last" if engine.machine.channels_last else "first"
         print(f"| {name} | {side} | {size} | {first:,.0f} | {last:,.0f} | {last / first:.2f} | {has} |", flush=True)
 
